@@ -1,6 +1,6 @@
 """Figures of a report as files for the book: each with its legend, its colours and nothing that it needs beside it.
 
-    posterior-experiments run thesis_weight_space --out ws
+    posterior-experiments run thesis_weight_space -o ws
     python3 benches/figures.py ws/report.html docs/src/images weight-space
 
 Every figure of the page becomes `PREFIX-TITLE.svg`; `--titles` takes those whose titles contain one of some words, `--plots 1,6` the first and the sixth plot of each."""

@@ -1,7 +1,7 @@
 //! The `posterior` binary: arguments, progress, output, exit codes; nothing is computed here.
 //!
-//! It is a library for two reasons: tests read its [`grammar`], and the experiments' program shares [`output`] and [`interrupt`]. `main.rs` only
-//! calls [`main`].
+//! It is a library for two reasons: tests read its [`grammar`], and the experiments' program shares [`output`], [`progress`] and
+//! [`interrupt`]. `main.rs` only calls [`main`].
 
 mod args;
 mod commands;
@@ -12,7 +12,7 @@ mod laplace_effects;
 mod laplace_searches;
 mod laplace_settings;
 pub mod output;
-mod progress;
+pub mod progress;
 mod settings;
 
 use args::Command;

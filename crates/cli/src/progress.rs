@@ -8,7 +8,7 @@ use posterior::notes::shown_in_line;
 use posterior::optim::{Progress, Signal};
 
 /// Draws what was done and passes interruptions on.
-pub(crate) struct Bar {
+pub struct Bar {
     bar: ProgressBar,
     interrupt: Interrupt,
     /// The stage that is drawn.
@@ -36,7 +36,7 @@ impl Bar {
     }
 
     /// For [`Self::stage`].
-    pub(crate) fn of_stages(silent: bool, interrupt: Interrupt) -> Self {
+    pub fn of_stages(silent: bool, interrupt: Interrupt) -> Self {
         let template = "{msg} {wide_bar} {pos} of {len}, {elapsed}, {eta} left";
         Self::new(ProgressBar::new(0), template, silent, interrupt)
     }
@@ -119,7 +119,7 @@ impl Bar {
     }
 
     /// So much of a stage is done, with a loss or residual where there is one.
-    pub(crate) fn stage(&mut self, stage: &str, done: usize, total: usize, value: Option<f64>) -> Signal {
+    pub fn stage(&mut self, stage: &str, done: usize, total: usize, value: Option<f64>) -> Signal {
         if self.stage != stage || self.bar.length() != Some(total as u64) {
             self.stage = stage.into();
             self.begin(done, total);
@@ -142,7 +142,8 @@ impl Bar {
         self.bar.reset_eta();
     }
 
-    pub(crate) fn finish(&self) {
+    /// Removes the bar.
+    pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }

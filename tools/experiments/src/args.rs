@@ -26,7 +26,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run experiments in order: train, compute, compare with published numbers, write reports
     #[command(
-        after_help = "Examples:\n  posterior-experiments run toy_regression --out results\n  posterior-experiments run toy_regression --quick --seed 3 --json\n  posterior-experiments run toy_regression tanimoto --quick --out results"
+        after_help = "Examples:\n  posterior-experiments run toy_regression -o results\n  posterior-experiments run toy_regression --quick --seed 3 --json\n  posterior-experiments run toy_regression tanimoto --quick -o results"
     )]
     Run(RunArgs),
     /// List the built-in experiments, or those of a folder
@@ -47,8 +47,8 @@ pub(crate) struct RunArgs {
     pub files: Vec<PathBuf>,
 
     /// Folder for report.html and results.json, of several experiments for a folder NAME each [default: experiment-results/NAME]
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
+    #[arg(long, short, value_name = "DIR")]
+    pub output: Option<PathBuf>,
 
     /// Replace files of these names in the folder even if no experiment wrote them
     #[arg(long)]

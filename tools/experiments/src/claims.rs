@@ -64,7 +64,7 @@ pub struct Expectation {
     pub times: f64,
 }
 
-fn one() -> f64 {
+pub(crate) fn one() -> f64 {
     1.0
 }
 

@@ -1,15 +1,15 @@
 //! The command line: arguments, progress, output, exit codes.
 
 use super::args::{Cli, Command, RunArgs};
-use super::progress::Progress;
-use super::{ExpectationResult, Experiment, Outcome, PublishedResult, RunOptions, Written, embedded, list};
+use super::{Experiment, Outcome, RunOptions, Written, embedded, list};
 use clap::{CommandFactory, Parser};
 use posterior_cli::interrupt::Interrupt;
 use posterior_cli::output::{
     Failure, Remarks, check_outputs, init_tracing, print, print_json, set_threads, table,
 };
+use posterior_cli::progress::Bar;
 use posterior_data::OutputKind;
-use serde::Serialize;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -33,25 +33,6 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// What `--json` prints: the results without the curves, which are in the file.
-#[derive(Serialize)]
-struct Output<'a> {
-    name: &'a str,
-    title: &'a str,
-    quick: bool,
-    seeds: &'a [u64],
-    seconds: f64,
-    reused: usize,
-    holds: bool,
-    reductions: &'a [String],
-    expectations: &'a [ExpectationResult],
-    published: &'a [PublishedResult],
-    mean: &'a serde_json::Value,
-    standard_error: &'a serde_json::Value,
-    #[serde(flatten)]
-    files: &'a Written,
-}
-
 /// An experiment that was read and checked, with the folder of its results.
 struct Ready {
     experiment: Experiment,
@@ -67,7 +48,7 @@ impl Ready {
             let experiment = Experiment::open(file)?;
             experiment.can_run(arguments.quick)?;
             let name = &experiment.name;
-            let out = match &arguments.out {
+            let out = match &arguments.output {
                 Some(folder) if several => folder.join(name),
                 Some(folder) => folder.clone(),
                 None => Path::new("experiment-results").join(name),
@@ -105,23 +86,24 @@ impl Ready {
     }
 }
 
-/// What `--json` prints of one experiment.
-fn output<'a>(outcome: &'a Outcome, files: &'a Written) -> Output<'a> {
-    Output {
-        name: &outcome.name,
-        title: &outcome.title,
-        quick: outcome.quick,
-        seeds: &outcome.seeds,
-        seconds: outcome.seconds,
-        reused: outcome.reused,
-        holds: outcome.holds(),
-        reductions: &outcome.reductions,
-        expectations: &outcome.expectations,
-        published: &outcome.published,
-        mean: &outcome.mean,
-        standard_error: &outcome.standard_error,
-        files,
-    }
+/// What `--json` prints of one experiment: the results without the curves, which are in the file.
+fn output((outcome, files): &(Outcome, Written)) -> Value {
+    json!({
+        "name": outcome.name,
+        "title": outcome.title,
+        "quick": outcome.quick,
+        "seeds": outcome.seeds,
+        "seconds": outcome.seconds,
+        "reused": outcome.reused,
+        "holds": outcome.holds(),
+        "reductions": outcome.reductions,
+        "expectations": outcome.expectations,
+        "published": outcome.published,
+        "mean": outcome.mean,
+        "standard_error": outcome.standard_error,
+        "report": files.report,
+        "results": files.results,
+    })
 }
 
 /// Runs them one after the other. The first that fails ends the run: what finished before is written, and the same command finds it there.
@@ -134,15 +116,17 @@ fn run_all(cli: &Cli, arguments: &RunArgs) -> Result<(), Failure> {
     let mut done = Vec::new();
     for (number, Ready { experiment, out }) in all.iter().enumerate() {
         remarks.say(format!("{}: after {}", experiment.title, experiment.source));
-        let mut progress = Progress::new(remarks.silent, interrupt.clone());
+        let mut bar = Bar::of_stages(remarks.silent, interrupt.clone());
         let options = RunOptions {
             seed: arguments.seed,
             quick: arguments.quick,
             journal: Some(all[number].journal()),
             fresh: arguments.fresh,
         };
-        let outcome = super::run(experiment, &options, &mut |event| progress.observe(event));
-        progress.finish();
+        let outcome = super::run(experiment, &options, &mut |event| {
+            bar.stage(&format!("seed {}, {}", event.seed, event.stage), event.done, event.total, None)
+        });
+        bar.finish();
         let outcome = outcome?;
         let files = outcome.write(out)?;
         if !cli.json {
@@ -157,8 +141,8 @@ fn run_all(cli: &Cli, arguments: &RunArgs) -> Result<(), Failure> {
     }
     match done.as_slice() {
         _ if !cli.json => Ok(()),
-        [(outcome, files)] => print_json(&output(outcome, files)),
-        all => print_json(&all.iter().map(|(outcome, files)| output(outcome, files)).collect::<Vec<_>>()),
+        [one] => print_json(&output(one)),
+        all => print_json(&all.iter().map(output).collect::<Vec<_>>()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a kind gets to work with.
 
-use super::ExperimentError;
+use super::error::{ExperimentError, Result};
 use super::journal::Journal;
 use posterior_optim::Signal;
 use posterior_report::Note;
@@ -65,8 +65,8 @@ impl<'a> Context<'a> {
         &mut self,
         stage: &str,
         depends: &dyn Debug,
-        work: impl FnOnce(&mut Self) -> Result<V, ExperimentError>,
-    ) -> Result<V, ExperimentError> {
+        work: impl FnOnce(&mut Self) -> Result<V>,
+    ) -> Result<V> {
         if let Some(found) = self.known(stage, depends) {
             return Ok(found);
         }
@@ -84,12 +84,7 @@ impl<'a> Context<'a> {
     ///
     /// # Errors
     /// A journal that cannot be written.
-    pub(crate) fn keep<V: Serialize>(
-        &mut self,
-        stage: &str,
-        depends: &dyn Debug,
-        value: &V,
-    ) -> Result<(), ExperimentError> {
+    pub(crate) fn keep<V: Serialize>(&mut self, stage: &str, depends: &dyn Debug, value: &V) -> Result<()> {
         self.journal.keep(self.key(stage, depends), value)
     }
 
@@ -110,7 +105,7 @@ impl<'a> Context<'a> {
     ///
     /// # Errors
     /// [`ExperimentError::Interrupted`].
-    pub(crate) fn step(&mut self, stage: &str, done: usize, total: usize) -> Result<(), ExperimentError> {
+    pub(crate) fn step(&mut self, stage: &str, done: usize, total: usize) -> Result<()> {
         match self.tell(stage, done, total) {
             Signal::Continue => Ok(()),
             Signal::Stop => Err(ExperimentError::Interrupted),

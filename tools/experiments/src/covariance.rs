@@ -1,6 +1,6 @@
 //! Priors of Gaussian processes from text and numbers, and functions drawn from them.
 
-use super::error::{ExperimentError, refused};
+use super::error::{Result, refused};
 use faer::Mat;
 use posterior_gp::GpError;
 use posterior_kernels::features::{FeatureSettings, PriorDraws, RandomFeatures};
@@ -20,14 +20,14 @@ pub(crate) struct Covariance {
 
 impl Covariance {
     /// From the text of a kernel, with the numbers in it.
-    pub(crate) fn parse(text: &str, dimension: usize) -> Result<Self, ExperimentError> {
+    pub(crate) fn parse(text: &str, dimension: usize) -> Result<Self> {
         let covariance = Self { expression: text.parse()?, values: None, dimension };
         covariance.kernel::<f64>()?;
         Ok(covariance)
     }
 
     /// Matérn-3/2 with a standard deviation and one lengthscale for each column.
-    pub(crate) fn matern32(deviation: f64, lengthscales: &[f64]) -> Result<Self, ExperimentError> {
+    pub(crate) fn matern32(deviation: f64, lengthscales: &[f64]) -> Result<Self> {
         let positive = |v: &f64| v.is_finite() && *v > 0.0;
         if lengthscales.is_empty() || !positive(&deviation) || !lengthscales.iter().all(positive) {
             return refused("signal and lengthscales must be positive, with a lengthscale for each column");
@@ -49,7 +49,7 @@ impl Covariance {
     }
 
     /// The kernel.
-    pub(crate) fn kernel<T: Real>(&self) -> Result<Box<dyn Kernel<T>>, ExperimentError> {
+    pub(crate) fn kernel<T: Real>(&self) -> Result<Box<dyn Kernel<T>>> {
         let names: Vec<String> = (1..=self.dimension).map(|j| format!("x{j}")).collect();
         let mut kernel = self.expression.build::<T>(&names)?;
         if let Some(values) = &self.values {
@@ -64,7 +64,7 @@ impl Covariance {
         count: usize,
         features: usize,
         streams: Streams,
-    ) -> Result<PriorDraws<T>, ExperimentError> {
+    ) -> Result<PriorDraws<T>> {
         let kernel = self.kernel::<T>()?;
         let settings = FeatureSettings { count: features, ..FeatureSettings::default() };
         let map = RandomFeatures::new(&*kernel, self.dimension, settings, streams).map_err(GpError::from)?;

@@ -148,10 +148,13 @@ impl From<TomographyError> for ExperimentError {
     }
 }
 
+/// What may go wrong in an experiment unless something else is said.
+pub(crate) type Result<T, E = ExperimentError> = std::result::Result<T, E>;
+
 /// Refuses settings, saying in words what is wrong with them.
 ///
 /// # Errors
 /// Always: [`ExperimentError::Setting`].
-pub(crate) fn refused<V>(problem: impl Into<String>) -> Result<V, ExperimentError> {
+pub(crate) fn refused<V>(problem: impl Into<String>) -> Result<V> {
     Err(ExperimentError::Setting(problem.into()))
 }

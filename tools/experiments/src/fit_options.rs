@@ -1,6 +1,6 @@
 //! Options of fits with error bars, as experiments' files have them, laid over others.
 
-use super::error::ExperimentError;
+use super::error::{ExperimentError, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Display;
@@ -10,11 +10,7 @@ use toml::Table;
 ///
 /// # Errors
 /// When there is no option of a name, or it has another form.
-pub(crate) fn overlaid<T: Serialize + DeserializeOwned>(
-    base: T,
-    over: &Table,
-    whose: &str,
-) -> Result<T, ExperimentError> {
+pub(crate) fn overlaid<T: Serialize + DeserializeOwned>(base: T, over: &Table, whose: &str) -> Result<T> {
     let wrong = |e: &dyn Display| ExperimentError::Setting(format!("`{whose}`: {e}"));
     let mut options = serde_json::to_value(base).map_err(|e| wrong(&e))?;
     for (key, value) in over {

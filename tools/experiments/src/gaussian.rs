@@ -1,7 +1,7 @@
 //! Gaussian processes in experiments: methods in the words of `posterior fit`, and one way to run any of them.
 
 use super::context::Context;
-use super::error::{ExperimentError, refused};
+use super::error::{ExperimentError, Result, refused};
 use super::prior_targets::{self, PriorTargets};
 use faer::MatRef;
 use posterior_gp::iterative::{
@@ -94,7 +94,7 @@ pub(crate) struct Run {
 
 impl Run {
     /// Marginals.
-    pub(crate) fn predict(&self, x: MatRef<'_, f64>) -> Result<Prediction, ExperimentError> {
+    pub(crate) fn predict(&self, x: MatRef<'_, f64>) -> Result<Prediction> {
         match self.predictor.process() {
             Some(process) => Ok(process.predict(x)?),
             None => refused("a posterior under Gaussian noise is wanted"),
@@ -108,10 +108,7 @@ impl Run {
 }
 
 /// Names that can be parts of paths, each once.
-pub(crate) fn check_names<'a>(
-    what: &str,
-    names: impl IntoIterator<Item = &'a str>,
-) -> Result<(), ExperimentError> {
+pub(crate) fn check_names<'a>(what: &str, names: impl IntoIterator<Item = &'a str>) -> Result<()> {
     let mut seen: Vec<&str> = Vec::new();
     for name in names {
         if name.is_empty() || name.contains('.') || seen.contains(&name) {
@@ -128,7 +125,7 @@ pub(crate) fn check_names<'a>(
 }
 
 /// The methods of a file, checked.
-pub(crate) fn check_methods(methods: &[MethodSettings]) -> Result<(), ExperimentError> {
+pub(crate) fn check_methods(methods: &[MethodSettings]) -> Result<()> {
     check_names("method", methods.iter().map(|m| m.name.as_str()))?;
     methods.iter().try_for_each(|method| {
         if method.initial_noise.is_some() {
@@ -221,7 +218,7 @@ impl MethodSettings {
         ExperimentError::Setting(format!("[[method]] `{}`: {problem}", self.name))
     }
 
-    pub(crate) fn check(&self) -> Result<(), ExperimentError> {
+    pub(crate) fn check(&self) -> Result<()> {
         let Budget { steps, tolerance, .. } = self.options.budget(1, None, PUBLISHED);
         if steps == 0 || !(tolerance >= 0.0 && tolerance.is_finite()) {
             return Err(self.wrong("`iterations` must be at least 1 and `tolerance` zero or positive"));
@@ -244,7 +241,7 @@ impl MethodSettings {
     }
 
     /// Refuses what the program has no options for.
-    pub(crate) fn as_a_user(&self) -> Result<(), ExperimentError> {
+    pub(crate) fn as_a_user(&self) -> Result<()> {
         match (&self.beyond, self.prior_targets) {
             (None, PriorTargets::Approximate) => Ok(()),
             _ => Err(self.wrong(
@@ -254,7 +251,7 @@ impl MethodSettings {
     }
 
     /// The same with other options.
-    pub(crate) fn with(&self, over: &Table) -> Result<Self, ExperimentError> {
+    pub(crate) fn with(&self, over: &Table) -> Result<Self> {
         let mut table = self.table.clone();
         table.extend(over.clone());
         let changed = Self::try_from(table).map_err(|e| self.wrong(e.message()))?;
@@ -268,11 +265,7 @@ impl MethodSettings {
     }
 
     /// The solver of weights on all rows, and when it ends; all other options are refused.
-    pub(crate) fn rows_solver(
-        &self,
-        rows: usize,
-        seed: u64,
-    ) -> Result<(RowsMethod, Budget), ExperimentError> {
+    pub(crate) fn rows_solver(&self, rows: usize, seed: u64) -> Result<(RowsMethod, Budget)> {
         if let Some(key) = self.table.keys().find(|key| !OF_SOLVERS.contains(&key.as_str())) {
             return Err(
                 self.wrong(&format!("`{key}` has no meaning here, where a solver is looked at alone"))
@@ -296,12 +289,7 @@ impl MethodSettings {
     }
 
     /// Fits, telling the context each step as `stage`.
-    pub(crate) fn fit(
-        &self,
-        job: &Job<'_>,
-        stage: &str,
-        context: &mut Context<'_>,
-    ) -> Result<Run, ExperimentError> {
+    pub(crate) fn fit(&self, job: &Job<'_>, stage: &str, context: &mut Context<'_>) -> Result<Run> {
         let started = Instant::now();
         let (mut trace, mut next) = (Vec::new(), 1);
         let mut watch = |progress: &Progress, solves: bool| {
@@ -340,7 +328,7 @@ impl MethodSettings {
         &self,
         job: &Job<'_>,
         watch: &mut dyn FnMut(&Progress, bool) -> Signal,
-    ) -> Result<(Arc<dyn Predictor>, usize), ExperimentError> {
+    ) -> Result<(Arc<dyn Predictor>, usize)> {
         let mut request = FitRequest {
             method: self.options.clone(),
             seed: job.seed,
@@ -376,7 +364,7 @@ impl MethodSettings {
         &self,
         job: &Job<'_>,
         observer: &mut SolveObserver<'_, T>,
-    ) -> Result<PathwisePosterior<T>, ExperimentError> {
+    ) -> Result<PathwisePosterior<T>> {
         let (Some(solver), Some(iterative)) =
             (self.solver(job.data.rows(), job.seed), self.options.iterative())
         else {

@@ -1,9 +1,9 @@
 //! Labelled images from files, or made up.
 
-use super::error::{ExperimentError, refused};
-use posterior_data::{ArrayValues, ImageSet, ReadOptions};
+use super::error::{ExperimentError, Result, refused};
+use super::pictures::Pictures;
 use posterior_linalg::random::Streams;
-use posterior_networks::train::{Augmentation, Examples, Images, Subset, Targets};
+use posterior_networks::train::Examples;
 use rand_distr::{Distribution, StandardNormal};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 /// The table `[data]` of experiments on images.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct ImageSettings {
     /// Folder with the four IDX files of MNIST or a sibling, counted from the experiment's file; empty: images are made up.
     pub(crate) folder: PathBuf,
@@ -38,60 +37,30 @@ impl ImageSettings {
     ///
     /// # Errors
     /// [`ExperimentError::MissingData`] where the files are not there; damaged files; settings out of range.
-    pub(crate) fn read(&self, base: &Path) -> Result<(Shared, Shared), ExperimentError> {
+    pub(crate) fn read(&self, base: &Path) -> Result<(Shared, Shared)> {
         let positive = self.deviation > 0.0 && self.deviation.is_finite() && self.mean.is_finite();
         if self.train == 0 || self.test == 0 || self.classes < 2 || self.classes > 1000 || !positive {
             return refused(
                 "[data]: `train` and `test` must be at least 1, `classes` between 2 and 1000, `deviation` positive",
             );
         }
-        if self.folder.as_os_str().is_empty() {
-            if self.train.saturating_add(self.test) > 100_000 {
-                return refused("[data]: at most 100000 images are made up");
-            }
-            return Ok((self.made_up("train", self.train)?, self.made_up("test", self.test)?));
+        let made_up = self.folder.as_os_str().is_empty();
+        if made_up && self.train.saturating_add(self.test) > 100_000 {
+            return refused("[data]: at most 100000 images are made up");
         }
-        let folder = base.join(&self.folder);
-        Ok((self.in_folder(&folder, "train", self.train)?, self.in_folder(&folder, "t10k", self.test)?))
-    }
-
-    fn in_folder(&self, folder: &Path, part: &str, count: usize) -> Result<Shared, ExperimentError> {
-        let [images, labels] = idx_files(folder, part)?;
-        let set = ImageSet::read(&[images], &[labels], &ReadOptions::for_arrays())?;
-        let shape = set.images.example_shape().to_vec();
-        let (_, values) = set.images.into_parts();
-        let (ArrayValues::U8(bytes), Some(labels), [height, width]) = (values, set.labels, &shape[..]) else {
-            return refused("[data]: the files hold no labelled grey images of bytes");
+        let part = |name: &str, stored: &str, count: usize| -> Result<Shared> {
+            let pictures = if made_up {
+                let (bytes, labels) = spots(name, count, self.classes);
+                Pictures { shape: [1, SIDE, SIDE], bytes, labels }
+            } else {
+                let [images, labels] = idx_files(&base.join(&self.folder), stored)?;
+                Pictures::read(Path::new(""), &[images], &[labels], Some(count))?
+            };
+            pictures.check_labels(self.classes)?;
+            let input = pictures.shape;
+            Ok(Arc::new(pictures.standardised((&[self.mean], &[self.deviation]), &input)?))
         };
-        self.images([1, *height, *width], bytes, labels, count)
-    }
-
-    fn images(
-        &self,
-        shape: [usize; 3],
-        bytes: Vec<u8>,
-        labels: Vec<u32>,
-        count: usize,
-    ) -> Result<Shared, ExperimentError> {
-        if let Some(label) = labels.iter().find(|l| **l as usize >= self.classes) {
-            return refused(format!("[data]: there is a label {label}, but `classes` is {}", self.classes));
-        }
-        let available = labels.len();
-        let whole: Shared = Arc::new(Images::<f32>::new(
-            shape,
-            bytes,
-            Targets::Classes(labels),
-            &[self.mean],
-            &[self.deviation],
-            Augmentation::default(),
-            shape.to_vec(),
-        ));
-        Ok(if count < available { Arc::new(Subset::new(whole, (0..count).collect())) } else { whole })
-    }
-
-    fn made_up(&self, part: &str, count: usize) -> Result<Shared, ExperimentError> {
-        let (bytes, labels) = spots(part, count, self.classes);
-        self.images([1, SIDE, SIDE], bytes, labels, count)
+        Ok((part("train", "train", self.train)?, part("test", "t10k", self.test)?))
     }
 }
 
@@ -99,7 +68,7 @@ impl ImageSettings {
 ///
 /// # Errors
 /// [`ExperimentError::MissingData`].
-pub(crate) fn idx_files(folder: &Path, part: &str) -> Result<[PathBuf; 2], ExperimentError> {
+pub(crate) fn idx_files(folder: &Path, part: &str) -> Result<[PathBuf; 2]> {
     let file = |kind: &str| {
         let plain = folder.join(format!("{part}-{kind}-ubyte"));
         let packed = folder.join(format!("{part}-{kind}-ubyte.gz"));

@@ -1,6 +1,6 @@
 //! Finished parts of a run on disk, so that hours of work survive an interruption.
 
-use super::ExperimentError;
+use super::error::{ExperimentError, Result};
 use posterior_data::{DataError, open_regular, replace_atomically, to_shown_value};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ pub(crate) struct Journal {
 impl Journal {
     /// The journal of a file, which need not exist yet. Lines that cannot be read (a process was killed while it wrote one) are forgotten and their
     /// parts computed again. `fresh` forgets everything.
-    pub(crate) fn open(path: &Path, fresh: bool) -> Result<Self, ExperimentError> {
+    pub(crate) fn open(path: &Path, fresh: bool) -> Result<Self> {
         let mut known = HashMap::new();
         if path.exists() && !fresh {
             let text =
@@ -51,7 +51,7 @@ impl Journal {
     }
 
     /// Leaves whole lines only, so that the next one has a line of its own.
-    fn rewrite(&self, path: &Path) -> Result<(), ExperimentError> {
+    fn rewrite(&self, path: &Path) -> Result<()> {
         replace_atomically(path, |file| {
             for (key, value) in &self.known {
                 serde_json::to_writer(&mut *file, &Entry { key: key.clone(), value: value.clone() })?;
@@ -76,7 +76,7 @@ impl Journal {
     }
 
     /// Keeps a result, on disk at once where there is a file.
-    pub(crate) fn keep<V: Serialize>(&mut self, key: String, value: &V) -> Result<(), ExperimentError> {
+    pub(crate) fn keep<V: Serialize>(&mut self, key: String, value: &V) -> Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         // A number that is not finite stays one: read as a number again it is no result, and the part is computed again.
         let value = to_shown_value(value).unwrap_or_default();

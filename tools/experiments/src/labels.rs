@@ -1,9 +1,10 @@
 //! Tables of classes, what Gaussian pseudo-targets make of them, and scores of predicted probabilities.
 
-use super::error::{ExperimentError, refused};
+use super::error::{ExperimentError, Result, refused};
+use super::tables::{columns, finite};
 use faer::{Mat, MatRef};
+use posterior_data::Values;
 use posterior_data::synthetic::smooth_classes;
-use posterior_data::{ReadOptions, Table, Values, read_table};
 use posterior_gp::Observations;
 use posterior_gp::exact::SeveralObservations;
 use posterior_gp::gaussianised::GaussianLabels;
@@ -37,36 +38,21 @@ impl Labelled {
     ///
     /// # Errors
     /// [`ExperimentError::MissingData`] where it is not there; a column that holds something else than finite numbers.
-    pub(crate) fn read(path: &Path) -> Result<Self, ExperimentError> {
-        if !path.exists() {
-            let remedy = "write it with benches/peers/keel_tables.py, or change `folder` in the experiment (--quick makes data up)";
-            return Err(ExperimentError::MissingData { path: path.into(), remedy: remedy.into() });
-        }
-        let Table { columns, .. } = read_table(path, &ReadOptions::default())?;
-        let Some((class, inputs)) = columns.split_last() else {
+    pub(crate) fn read(path: &Path) -> Result<Self> {
+        let remedy = "write it with benches/peers/keel_tables.py, or change `folder` in the experiment (--quick makes data up)";
+        let mut inputs = columns(path, remedy)?;
+        let Some(class) = inputs.pop() else {
             return refused(format!("{}: it has no columns", path.display()));
         };
-        let names: Vec<String> = match &class.values {
-            Values::Text(cells) => cells.iter().map(|c| c.clone().unwrap_or_default()).collect(),
+        let names: Vec<String> = match class.values {
+            Values::Text(cells) => cells.into_iter().map(Option::unwrap_or_default).collect(),
             Values::Numeric(cells) => cells.iter().map(f64::to_string).collect(),
         };
         let mut known = names.clone();
         known.sort();
         known.dedup();
         let y: Vec<usize> = names.iter().map(|n| known.binary_search(n).unwrap_or(0)).collect();
-        let mut numbers: Vec<&[f64]> = Vec::new();
-        for column in inputs {
-            match &column.values {
-                Values::Numeric(values) if values.iter().all(|v| v.is_finite()) => numbers.push(values),
-                _ => {
-                    return refused(format!(
-                        "{}: column `{}` holds something else than finite numbers",
-                        path.display(),
-                        column.name
-                    ));
-                }
-            }
-        }
+        let numbers = finite(path, inputs)?;
         let x = Mat::from_fn(y.len(), numbers.len(), |i, j| numbers[j][i]);
         Ok(Self { x, y, classes: known.len() })
     }
@@ -75,7 +61,7 @@ impl Labelled {
     ///
     /// # Errors
     /// Sizes that there cannot be.
-    pub(crate) fn made_up(made: &MadeUp, streams: Streams) -> Result<Self, ExperimentError> {
+    pub(crate) fn made_up(made: &MadeUp, streams: Streams) -> Result<Self> {
         let MadeUp { rows, columns, classes, lengthscale, amplitude } = *made;
         let found = smooth_classes(rows, columns, classes, (lengthscale, amplitude), streams)?;
         let x = Mat::from_fn(rows, columns, |i, j| found.inputs[i * columns + j]);
@@ -92,11 +78,7 @@ impl Labelled {
     ///
     /// # Errors
     /// When there are not so many rows.
-    pub(crate) fn split(
-        &self,
-        (train, test): (usize, usize),
-        streams: Streams,
-    ) -> Result<(Self, Self), ExperimentError> {
+    pub(crate) fn split(&self, (train, test): (usize, usize), streams: Streams) -> Result<(Self, Self)> {
         let n = self.y.len();
         if train == 0 || test == 0 || train + test > n {
             return refused(format!("{train} rows for training and {test} for tests of a table of {n}"));
@@ -120,13 +102,13 @@ impl Labelled {
     }
 
     /// As a process under the likelihood of classes learns from them.
-    pub(crate) fn observations(&self) -> Result<Observations, ExperimentError> {
+    pub(crate) fn observations(&self) -> Result<Observations> {
         let targets = Mat::from_fn(self.y.len(), 1, |i, _| self.y[i] as f64);
         Ok(Observations::new(self.x.clone(), targets, None)?)
     }
 
     /// The likelihood of its classes.
-    pub(crate) fn likelihood(&self) -> Result<OutputLikelihood, ExperimentError> {
+    pub(crate) fn likelihood(&self) -> Result<OutputLikelihood> {
         Ok(OutputLikelihood::Categorical(Categorical::new(self.classes)?))
     }
 
@@ -135,7 +117,7 @@ impl Labelled {
         &self,
         matching: Matching,
         pseudo_count: f64,
-    ) -> Result<(SeveralObservations, Vec<f64>), ExperimentError> {
+    ) -> Result<(SeveralObservations, Vec<f64>)> {
         let data = self.observations()?;
         let made =
             Gaussianised::new(matching, pseudo_count).map_err(|e| ExperimentError::Setting(e.to_string()))?;
@@ -160,7 +142,7 @@ impl Labelled {
     }
 
     /// Scores of class probabilities for its rows, row by row.
-    pub(crate) fn scores(&self, probabilities: &[f64]) -> Result<ClassScores, ExperimentError> {
+    pub(crate) fn scores(&self, probabilities: &[f64]) -> Result<ClassScores> {
         let found = Classes::new(probabilities, self.classes, &self.y)?;
         let scores = found.scores();
         Ok(ClassScores {
@@ -190,7 +172,6 @@ pub(crate) struct ClassScores {
 
 /// A table that is made up.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct MadeUp {
     /// Rows.
     pub(crate) rows: usize,
@@ -205,10 +186,7 @@ pub(crate) struct MadeUp {
 }
 
 /// Class probabilities under independent Gaussian latent values, m x C each; row by row.
-pub(crate) fn probabilities(
-    mean: MatRef<'_, f64>,
-    variance: MatRef<'_, f64>,
-) -> Result<Vec<f64>, ExperimentError> {
+pub(crate) fn probabilities(mean: MatRef<'_, f64>, variance: MatRef<'_, f64>) -> Result<Vec<f64>> {
     let classes = mean.ncols();
     let likelihood = Categorical::new(classes)?;
     let row = |i: usize| {
@@ -227,17 +205,14 @@ pub(crate) fn squared_exponential(
     variance: f64,
     lengthscale: f64,
     columns: usize,
-) -> Result<Box<dyn Kernel<f64>>, ExperimentError> {
+) -> Result<Box<dyn Kernel<f64>>> {
     let names: Vec<String> = (0..columns).map(|j| format!("x{j}")).collect();
     let text = format!("se(variance={variance}, lengthscale={lengthscale})");
     Ok(text.parse::<KernelExpression>()?.build(&names)?)
 }
 
 /// Refuses pseudo-counts that are none, and matchings that are named twice.
-pub(crate) fn check_gaussian_labels(
-    matchings: &[Matching],
-    pseudo_counts: &[f64],
-) -> Result<(), ExperimentError> {
+pub(crate) fn check_gaussian_labels(matchings: &[Matching], pseudo_counts: &[f64]) -> Result<()> {
     if matchings.is_empty() || matchings.iter().enumerate().any(|(i, m)| matchings[..i].contains(m)) {
         return refused("`matchings` are some of moment-original, moment, laplace, variational, each once");
     }

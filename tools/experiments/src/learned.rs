@@ -1,15 +1,15 @@
 //! Fits that learn everything as `posterior fit` does: hyperparameters, inducing points, features.
 
 use super::context::Context;
-use super::error::{ExperimentError, refused};
+use super::error::{ExperimentError, Result, refused};
 use super::gaussian::{MethodSettings, check_names};
-use super::numbers::put;
+use super::numbers::{Quantity, shown_columns};
 use faer::MatRef;
+use posterior_data::{Selection, Table};
 use posterior_kernels::KernelExpression;
 use posterior_metrics::{Gaussians, RegressionScores};
-use posterior_models::options::{CalibrateName, Limits, PriorSettings, Validation};
-use posterior_models::{FitRequest, Method, Model, Predictor, Prepared, Want};
-use serde_json::{Map, Value};
+use posterior_models::options::{Limits, Validation, OutputRequest, PriorSettings, CalibrateName, TargetTransformName};
+use posterior_models::{FitRequest, FitSummary, Method, Model, Predictor, Prepared, Process, Want};
 use std::path::PathBuf;
 
 /// What a fit is told beside its method.
@@ -26,7 +26,7 @@ pub(crate) struct FitSettings<'a> {
 }
 
 /// Methods of a file that learn everything themselves and the most seconds that each has, checked.
-pub(crate) fn check_learned(methods: &[MethodSettings], seconds: Option<f64>) -> Result<(), ExperimentError> {
+pub(crate) fn check_learned(methods: &[MethodSettings], seconds: Option<f64>) -> Result<()> {
     if seconds.is_some_and(|s| !(s > 0.0 && s.is_finite())) {
         return refused("`seconds` must be positive");
     }
@@ -57,45 +57,47 @@ pub(crate) fn scored(
     predictor: &dyn Predictor,
     x: MatRef<'_, f64>,
     truth: &[f64],
-) -> Result<RegressionScores, ExperimentError> {
+) -> Result<RegressionScores> {
     let found = predictor.latent(x.into(), &Want::default())?;
     let noise = predictor.noise_variance().unwrap_or(0.0);
     let variance: Vec<f64> = found.variances().into_iter().map(|v| v + noise).collect();
     Ok(Gaussians::new(&found.mean, &variance, truth)?.scores(1.0)?)
 }
 
-/// Columns of tables of [`put_scores`].
-pub(crate) const SCORES: [(&str, &str); 6] = [
-    ("mae_shown", "MAE"),
-    ("rmse_shown", "RMSE"),
-    ("nll_shown", "NLL"),
-    ("coverage_50_shown", "in 50 %"),
-    ("coverage_90_shown", "in 90 %"),
-    ("coverage_95_shown", "in 95 %"),
+/// Scores in tables; the order is that of their columns.
+pub(crate) const SCORES: [Quantity<RegressionScores>; 8] = [
+    ("mae", "MAE", |s| Some(s.mae)),
+    ("rmse", "RMSE", |s| Some(s.rmse)),
+    ("nll", "NLL", |s| Some(s.nll)),
+    ("crps", "", |s| Some(s.crps)),
+    ("coverage_50", "in 50 %", |s| Some(s.coverage_50)),
+    ("coverage_90", "in 90 %", |s| Some(s.coverage_90)),
+    ("coverage_95", "in 95 %", |s| Some(s.coverage_95)),
+    ("width_95", "", |s| Some(s.width_95)),
 ];
 
-/// One of the scores.
-type Score = fn(&RegressionScores) -> f64;
+/// Columns of [`SCORES`], with others behind.
+pub(crate) fn score_columns(more: &[(&str, &'static str)]) -> Vec<(String, &'static str)> {
+    let more = more.iter().map(|(key, head)| (key.to_string(), *head));
+    shown_columns("", &SCORES).into_iter().chain(more).collect()
+}
 
-/// Means of scores, with standard errors where there are several.
+/// A process of one target of numbers, and how its fit went.
 ///
 /// # Errors
-/// When there are none.
-pub(crate) fn put_scores(
-    out: &mut Map<String, Value>,
-    scores: &[RegressionScores],
-) -> Result<(), ExperimentError> {
-    let columns: [(&str, Score); 8] = [
-        ("mae", |s| s.mae),
-        ("rmse", |s| s.rmse),
-        ("nll", |s| s.nll),
-        ("crps", |s| s.crps),
-        ("coverage_50", |s| s.coverage_50),
-        ("coverage_90", |s| s.coverage_90),
-        ("coverage_95", |s| s.coverage_95),
-        ("width_95", |s| s.width_95),
-    ];
-    columns.iter().try_for_each(|(key, of)| put(out, key, &scores.iter().map(of).collect::<Vec<f64>>()))
+/// When the model is another one.
+pub(crate) fn gaussian_process(model: &Model) -> Result<(Process<'_>, &FitSummary)> {
+    let process = model.process();
+    let summary = process.and_then(|own| own.record().fit.gaussian());
+    match process.zip(summary) {
+        Some(found) => Ok(found),
+        None => refused("a process of one target of numbers is wanted"),
+    }
+}
+
+/// Of learned features: which way of training was chosen.
+pub(crate) fn chosen_way(summary: &FitSummary) -> Option<String> {
+    summary.scalable.as_ref()?.deep.as_ref().map(|deep| deep.chosen.clone())
 }
 
 impl MethodSettings {
@@ -114,7 +116,7 @@ impl MethodSettings {
         asked: &FitSettings<'_>,
         stage: &str,
         context: &mut Context<'_>,
-    ) -> Result<Model, ExperimentError> {
+    ) -> Result<Model> {
         let mut method = self.options.clone();
         let named: Vec<&mut PathBuf> = match &mut method {
             Method::Dbk(options) | Method::Svdbk(options) => options.network.basis.iter_mut().collect(),
@@ -127,14 +129,7 @@ impl MethodSettings {
         for path in named {
             *path = context.folder.join(&*path);
         }
-        let mut request = FitRequest {
-            method,
-            seed: asked.seed,
-            limits: Limits { time: self.seconds(asked.seconds), memory: asked.memory },
-            prior: PriorSettings { initial_noise: self.initial_noise, ..PriorSettings::default() },
-            validation: Validation { calibrate: CalibrateName::None, ..Validation::default() },
-            ..FitRequest::default()
-        };
+        let mut request = FitRequest { method, seed: asked.seed, limits: Limits { time: self.seconds(asked.seconds), memory: asked.memory }, prior: PriorSettings { initial_noise: self.initial_noise, ..PriorSettings::default() }, validation: Validation { calibrate: CalibrateName::None, ..Validation::default() }, ..FitRequest::default() };
         if let Some(kernel) = asked.kernel.filter(|_| has_kernel(&request.method)) {
             request.prior.kernel = kernel.clone();
         }
@@ -142,5 +137,22 @@ impl MethodSettings {
             context.tell(stage, progress.step, progress.steps_planned)
         });
         if context.stopped() { Err(ExperimentError::Interrupted) } else { Ok(model?) }
+    }
+
+    /// Fits the column `y` of a table as it is, without a transform of the target, as published; in the memory that a user's fit has.
+    ///
+    /// # Errors
+    /// As [`Self::learn`], and tables that no process learns from.
+    pub(crate) fn learn_table(
+        &self,
+        table: &Table,
+        kernel: Option<&KernelExpression>,
+        seconds: Option<f64>,
+        context: &mut Context<'_>,
+    ) -> Result<Model> {
+        let request = FitRequest { columns: Selection { target: "y".into(), ..Selection::default() }, output: OutputRequest { target_transform: TargetTransformName::None, ..OutputRequest::default() }, ..FitRequest::default() };
+        let prepared = Prepared::from_table(table, &(0..table.rows()).collect::<Vec<_>>(), &request)?;
+        let asked = FitSettings { kernel, seconds, memory: request.limits.memory, seed: context.seed };
+        self.learn(prepared, &asked, &self.name, context)
     }
 }

@@ -29,7 +29,7 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `args`, `command_line`, `progress` | the binary: flags, output, a bar |
+//! | `args`, `command_line` | the binary: flags, output |
 //! | `file` | reading and listing files and built-in experiments, laying `[quick]` over them |
 //! | `kinds/` | one file for each kind, and the list of them |
 //! | `context` | what a kind gets: seed, folder, progress |
@@ -43,6 +43,7 @@
 //! | `learned` | fits that learn everything, as a user's do |
 //! | `tables`, `splits` | tables in standard folds and in random parts, read or made up |
 //! | `labels` | tables of classes, their pseudo-targets and scores |
+//! | `line` | rows in one dimension with the exact posterior of their process |
 //! | `towns`, `synthetic/` | a made-up country of towns and roads; other made-up problems |
 //! | `toy`, `images`, `pictures`, `training`, `tangent`, `classifier` | parts that kinds share: problems, networks, tangent models |
 
@@ -61,13 +62,13 @@ mod journal;
 mod kinds;
 mod labels;
 mod learned;
+mod line;
 mod measured;
 mod numbers;
 mod opened;
 mod outcome;
 mod pictures;
 mod prior_targets;
-mod progress;
 mod run;
 mod splits;
 mod synthetic;

@@ -18,28 +18,28 @@ pub(crate) struct NumberTable {
 
 impl NumberTable {
     /// One row for each of `names`, whose cells are `prefix.name.key`; keys with the heads of their columns.
-    pub(crate) fn by_name<'a>(
+    pub(crate) fn by_name<N: AsRef<str>>(
         title: &str,
         first: &str,
         prefix: &str,
-        names: impl IntoIterator<Item = &'a str>,
-        columns: &[(&str, &str)],
+        names: impl IntoIterator<Item = N>,
+        columns: &[(impl AsRef<str>, impl AsRef<str>)],
         caption: &str,
     ) -> Self {
-        let row = |name: &str| {
-            let cells = columns.iter().map(|(key, _)| format!("{prefix}.{name}.{key}"));
+        let row = |name: N| {
+            let name = name.as_ref();
+            let cells = columns.iter().map(|(key, _)| format!("{prefix}.{name}.{}", key.as_ref()));
             (name.to_string(), cells.collect())
         };
+        let heads = columns.iter().map(|(_, head)| head.as_ref());
         Self {
             title: title.into(),
-            head: std::iter::once(first).chain(columns.iter().map(|c| c.1)).map(String::from).collect(),
+            head: std::iter::once(first).chain(heads).map(String::from).collect(),
             rows: names.into_iter().map(row).collect(),
             caption: caption.into(),
         }
     }
-}
 
-impl NumberTable {
     /// One row for each quantity, with the path of its value.
     pub(crate) fn of_quantities(title: &str, head: [&str; 2], rows: &[(&str, &str)]) -> Self {
         Self {

@@ -1,6 +1,6 @@
 //! Paths into numbers, and their averages over seeds.
 
-use super::ExperimentError;
+use super::error::Result;
 use posterior_metrics::Average;
 pub(crate) use posterior_models::text::number as shown;
 use serde_json::{Map, Value, json};
@@ -66,13 +66,38 @@ pub(crate) fn cell(mean: &Value, error: &Value, path: &str) -> String {
 }
 
 /// Mean, standard error and text of some numbers under `key`.
-pub(crate) fn put(map: &mut Map<String, Value>, key: &str, values: &[f64]) -> Result<(), ExperimentError> {
+pub(crate) fn put(map: &mut Map<String, Value>, key: &str, values: &[f64]) -> Result<()> {
     let Average { mean, standard_error } = Average::of(values)?;
     let error = standard_error.map_or(String::new(), |e| format!(" ± {}", shown(e)));
     map.insert(key.into(), json!(mean));
     map.insert(format!("{key}_error"), json!(standard_error));
     map.insert(format!("{key}_shown"), json!(format!("{}{error}", shown(mean))));
     Ok(())
+}
+
+/// A quantity of what was found: its key, its heading in tables, its value where there is one.
+pub(crate) type Quantity<T> = (&'static str, &'static str, fn(&T) -> Option<f64>);
+
+/// Mean, standard error and text of each quantity of all that was found, under its key behind `prefix`; without those that none has.
+pub(crate) fn put_all<T>(
+    map: &mut Map<String, Value>,
+    prefix: &str,
+    found: &[T],
+    quantities: &[Quantity<T>],
+) -> Result<()> {
+    for (key, _, of) in quantities {
+        let values: Vec<f64> = found.iter().filter_map(of).collect();
+        if !values.is_empty() {
+            put(map, &format!("{prefix}{key}"), &values)?;
+        }
+    }
+    Ok(())
+}
+
+/// Columns of the texts that [`put_all`] writes, of quantities with a heading.
+pub(crate) fn shown_columns<T>(prefix: &str, quantities: &[Quantity<T>]) -> Vec<(String, &'static str)> {
+    let titled = quantities.iter().filter(|(_, head, _)| !head.is_empty());
+    titled.map(|(key, head, _)| (format!("{prefix}{key}_shown"), *head)).collect()
 }
 
 #[cfg(test)]

@@ -1,9 +1,49 @@
 //! Pictures of bytes with their labels, from files: cut, framed and made grey to the shape of others.
 
-use crate::error::{ExperimentError, refused};
+use crate::error::{ExperimentError, Result, refused};
 use posterior_data::{ArrayValues, ImageSet, NumericArray, ReadOptions};
 use posterior_models::laplace::Arrays;
+use posterior_models::network::{NetworkFile, Strip, open_network};
+use posterior_networks::train::{Augmentation, Images, Targets};
+use posterior_networks::{Network, Operation, Precision};
 use std::path::{Path, PathBuf};
+
+/// A file whose path is counted from `base`.
+///
+/// # Errors
+/// [`ExperimentError::MissingData`].
+fn file(base: &Path, path: &Path) -> Result<PathBuf> {
+    let path = base.join(path);
+    if path.exists() {
+        return Ok(path);
+    }
+    let remedy = "put the file there, or change the path in the experiment".into();
+    Err(ExperimentError::MissingData { path, remedy })
+}
+
+/// A network that came with its weights, less a softmax at its end.
+///
+/// # Errors
+/// [`ExperimentError::MissingData`], and files that hold no network.
+pub(crate) fn network<T: Precision>(base: &Path, path: &Path) -> Result<Network<T>> {
+    let path = file(base, path)?;
+    let file = NetworkFile { strip: Strip::SoftmaxIfThere, ..NetworkFile::new(&path) };
+    Ok(open_network::<T>(&file)?.network)
+}
+
+/// The node whose values the last, fully connected layer of a network reads.
+///
+/// # Errors
+/// A network that does not end so.
+pub(crate) fn before_last_layer<T: Precision>(network: &Network<T>) -> Result<usize> {
+    let graph = network.graph();
+    let last = graph.output().node().map(|i| &graph.nodes()[i]);
+    let linear = last.filter(|node| matches!(node.operation, Operation::Linear(_)));
+    match linear.and_then(|node| node.inputs.first()?.node()) {
+        Some(read) => Ok(read),
+        None => refused("the network does not end in a linear layer behind others"),
+    }
+}
 
 /// Labelled images as bytes, `[images, channels, height, width]`.
 pub(crate) struct Pictures {
@@ -22,17 +62,8 @@ impl Pictures {
         images: &[PathBuf],
         labels: &[PathBuf],
         most: Option<usize>,
-    ) -> Result<Self, ExperimentError> {
-        let at = |paths: &[PathBuf]| -> Result<Vec<PathBuf>, ExperimentError> {
-            let paths: Vec<PathBuf> = paths.iter().map(|p| base.join(p)).collect();
-            match paths.iter().find(|p| !p.exists()) {
-                Some(path) => Err(ExperimentError::MissingData {
-                    path: path.clone(),
-                    remedy: "put the file there, or change the path in the experiment".into(),
-                }),
-                None => Ok(paths),
-            }
-        };
+    ) -> Result<Self> {
+        let at = |paths: &[PathBuf]| paths.iter().map(|p| file(base, p)).collect::<Result<Vec<_>, _>>();
         let set = ImageSet::read(&at(images)?, &at(labels)?, &ReadOptions::for_arrays())?;
         let shape = match *set.images.example_shape() {
             [height, width] => [1, height, width],
@@ -50,11 +81,43 @@ impl Pictures {
         Ok(Self { shape, bytes, labels })
     }
 
+    /// Refuses labels beyond a number of classes.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Setting`].
+    pub(crate) fn check_labels(&self, classes: usize) -> Result<()> {
+        match self.labels.iter().find(|l| **l as usize >= classes) {
+            Some(label) => refused(format!("there is a label {label}, but `classes` is {classes}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Examples for a network that takes inputs of a shape: channels less their means, over their deviations, on the scale of 0 to 1.
+    ///
+    /// # Errors
+    /// Images of another size, and numbers that are not those of the channels.
+    pub(crate) fn standardised(
+        self,
+        (mean, deviation): (&[f64], &[f64]),
+        input: &[usize],
+    ) -> Result<Images<f32>> {
+        let (shape, channels) = (self.shape, self.shape[0]);
+        if input.iter().product::<usize>() != shape.iter().product::<usize>() {
+            return refused(format!("the network takes inputs of shape {input:?}, images have {shape:?}"));
+        }
+        if [mean.len(), deviation.len()] != [channels; 2] || !deviation.iter().all(|d| *d > 0.0) {
+            return refused(format!("`mean` and `deviation` have {channels} numbers, deviations positive"));
+        }
+        let targets = Targets::Classes(self.labels);
+        let (bytes, usual) = (self.bytes, Augmentation::default());
+        Ok(Images::new(shape, bytes, targets, mean, deviation, usual, input.to_vec()))
+    }
+
     /// Some of the images.
     ///
     /// # Errors
     /// When they are too many for one array.
-    pub(crate) fn array(&self, images: std::ops::Range<usize>) -> Result<NumericArray, ExperimentError> {
+    pub(crate) fn array(&self, images: std::ops::Range<usize>) -> Result<NumericArray> {
         let size: usize = self.shape.iter().product();
         let bytes = self.bytes[images.start * size..images.end * size].to_vec();
         Ok(NumericArray::new([&[images.len()], &self.shape[..]].concat(), ArrayValues::U8(bytes))?)
@@ -64,7 +127,7 @@ impl Pictures {
     ///
     /// # Errors
     /// As [`Self::array`].
-    pub(crate) fn arrays(&self, images: std::ops::Range<usize>) -> Result<Arrays, ExperimentError> {
+    pub(crate) fn arrays(&self, images: std::ops::Range<usize>) -> Result<Arrays> {
         let labels: Vec<i64> = self.labels[images.clone()].iter().map(|l| i64::from(*l)).collect();
         let targets = NumericArray::new(vec![labels.len()], ArrayValues::I64(labels))?;
         Ok(Arrays { inputs: self.array(images)?, targets })

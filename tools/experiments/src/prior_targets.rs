@@ -1,6 +1,6 @@
 //! What posterior samples of descent on inducing points are fitted to.
 
-use super::error::{ExperimentError, refused};
+use super::error::{Result, refused};
 use super::gaussian::{Covariance, Job, normals};
 use faer::{Mat, MatRef};
 use posterior_gp::GpError;
@@ -41,7 +41,7 @@ pub(crate) fn condition<T: Real>(
     (points, options): (Mat<f64>, InducingDescentOptions),
     settings: PathwiseSettings,
     observer: &mut SolveObserver<'_, T>,
-) -> Result<PathwisePosterior<T>, ExperimentError> {
+) -> Result<PathwisePosterior<T>> {
     let function = interpolated(job.covariance, job.data.inputs(), points.as_ref(), &settings)?;
     let (n, s) = (job.data.rows(), settings.samples);
     let white = normals(n, s, Streams::new(job.seed), "experiment/sample-noise");
@@ -74,7 +74,7 @@ fn interpolated(
     x: MatRef<'_, f64>,
     z: MatRef<'_, f64>,
     settings: &PathwiseSettings,
-) -> Result<Mat<f64>, ExperimentError> {
+) -> Result<Mat<f64>> {
     let m = z.nrows();
     if m > MOST_FACTORED {
         return refused(format!(

@@ -1,6 +1,6 @@
 //! Tables in random parts or standard folds: rows to learn from and rows to test on, in published units.
 
-use super::error::{ExperimentError, refused};
+use super::error::{Result, refused};
 use super::tables::{Fold, numbers};
 use faer::{Mat, MatRef};
 use posterior_data::{Standardisation, Values, synthetic};
@@ -56,6 +56,11 @@ impl Units {
     }
 }
 
+/// A random order of the rows outside a fold.
+pub(crate) fn shuffle(rows: &mut [usize], fold: usize, streams: Streams) {
+    rows.shuffle(&mut streams.child("experiment/fold", fold as u64).stream("experiment/rows"));
+}
+
 /// All rows of a table whose last column is the target.
 pub(crate) struct Rows {
     /// Inputs, n x D.
@@ -78,8 +83,8 @@ impl Rows {
     /// From `TABLE.csv.gz` in a folder.
     ///
     /// # Errors
-    /// [`ExperimentError::MissingData`], and cells that are no finite numbers.
-    pub(crate) fn read(folder: &Path, name: &str) -> Result<Self, ExperimentError> {
+    /// [`crate::ExperimentError::MissingData`], and cells that are no finite numbers.
+    pub(crate) fn read(folder: &Path, name: &str) -> Result<Self> {
         Self::of(&folder.join(format!("{name}.csv.gz")))
     }
 
@@ -87,7 +92,7 @@ impl Rows {
     ///
     /// # Errors
     /// As [`Self::read`], and folds that are not those of the rows.
-    pub(crate) fn read_folded(folder: &Path, name: &str) -> Result<Self, ExperimentError> {
+    pub(crate) fn read_folded(folder: &Path, name: &str) -> Result<Self> {
         let own = Self::read(folder, name)?;
         let path = folder.join(format!("{name}.fold.csv.gz"));
         let column = numbers(&path)?;
@@ -100,39 +105,40 @@ impl Rows {
                 own.y.len()
             ));
         }
-        Ok(Self { folds, ..own })
+        Ok(own.folded(folds))
     }
 
     /// From a table in a file.
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub(crate) fn of(path: &Path) -> Result<Self, ExperimentError> {
-        let mut columns = numbers(path)?;
-        match columns.pop() {
-            Some(y) if !columns.is_empty() => {
-                let x = Mat::from_fn(y.len(), columns.len(), |i, j| columns[j][i]);
-                Ok(Self::new(x, y))
-            }
-            _ => refused(format!("{}: columns of inputs and one target are needed", path.display())),
+    pub(crate) fn of(path: &Path) -> Result<Self> {
+        match Self::of_columns(numbers(path)?) {
+            Some(rows) => Ok(rows),
+            None => refused(format!("{}: columns of inputs and one target are needed", path.display())),
         }
+    }
+
+    /// Columns of inputs and, behind them, one of targets.
+    fn of_columns(mut columns: Vec<Vec<f64>>) -> Option<Self> {
+        let y = columns.pop().filter(|_| !columns.is_empty())?;
+        Some(Self::new(Mat::from_fn(y.len(), columns.len(), |i, j| columns[j][i]), y))
+    }
+
+    /// The same rows with a fold each.
+    pub(crate) fn folded(self, folds: Vec<usize>) -> Self {
+        Self { folds, ..self }
     }
 
     /// Friedman's problem: ten inputs of which five matter. Rows are dealt out to the folds.
     pub(crate) fn made_up(rows: usize, streams: Streams) -> Self {
-        let table = synthetic::friedman(rows, streams);
-        let mut columns: Vec<Vec<f64>> = table
-            .columns
-            .into_iter()
-            .filter_map(|column| match column.values {
-                Values::Numeric(values) => Some(values),
-                _ => None,
-            })
-            .collect();
-        let y = columns.pop().unwrap_or_default();
-        let x = Mat::from_fn(y.len(), columns.len(), |i, j| columns[j][i]);
-        let folds = (0..y.len()).map(|row| row % FOLDS).collect();
-        Self { x, y, folds }
+        let columns = synthetic::friedman(rows, streams).columns.into_iter();
+        let numeric = columns.filter_map(|column| match column.values {
+            Values::Numeric(values) => Some(values),
+            _ => None,
+        });
+        let made = Self::of_columns(numeric.collect()).unwrap_or(Self::new(Mat::zeros(0, 0), Vec::new()));
+        made.folded((0..rows).map(|row| row % FOLDS).collect())
     }
 
     /// At most so many of them, chosen by chance.
@@ -164,7 +170,7 @@ impl Rows {
         (split, test): (usize, f64),
         (scale, by): (InputScale, ScaledBy),
         streams: Streams,
-    ) -> Result<Fold, ExperimentError> {
+    ) -> Result<Fold> {
         let n = self.y.len();
         let count = (test * n as f64).round() as usize;
         if count == 0 || count >= n {
@@ -180,27 +186,34 @@ impl Rows {
     ///
     /// # Errors
     /// When one of the parts would be empty.
-    pub(crate) fn fold(
-        &self,
-        fold: usize,
-        units: (InputScale, ScaledBy),
-        streams: Streams,
-    ) -> Result<Fold, ExperimentError> {
-        let rows = (0..self.folds.len()).collect::<Vec<_>>();
-        let (tested, mut learned): (Vec<usize>, Vec<usize>) =
-            rows.into_iter().partition(|&i| self.folds[i] == fold);
-        if tested.is_empty() || learned.is_empty() {
-            return refused(format!("fold {fold} of {} rows leaves one part empty", self.y.len()));
-        }
-        learned.shuffle(&mut streams.child("experiment/fold", fold as u64).stream("experiment/rows"));
+    pub(crate) fn fold(&self, fold: usize, units: (InputScale, ScaledBy), streams: Streams) -> Result<Fold> {
+        let (mut learned, tested) = self.held_out(fold)?;
+        shuffle(&mut learned, fold, streams);
         self.parted((&learned, &tested), units)
     }
 
-    fn parted(
+    /// The rows outside a standard fold, and those in it.
+    ///
+    /// # Errors
+    /// When one of the parts would be empty.
+    pub(crate) fn held_out(&self, fold: usize) -> Result<(Vec<usize>, Vec<usize>)> {
+        let (tested, learned): (Vec<usize>, Vec<usize>) =
+            (0..self.folds.len()).partition(|&i| self.folds[i] == fold);
+        if tested.is_empty() || learned.is_empty() {
+            return refused(format!("fold {fold} of {} rows leaves one part empty", self.y.len()));
+        }
+        Ok((learned, tested))
+    }
+
+    /// Rows to learn from and rows to test on, in the units that are asked for.
+    ///
+    /// # Errors
+    /// Numbers that are not finite.
+    pub(crate) fn parted(
         &self,
         (learned, tested): (&[usize], &[usize]),
         (scale, by): (InputScale, ScaledBy),
-    ) -> Result<Fold, ExperimentError> {
+    ) -> Result<Fold> {
         let (x, y) = (self.inputs(learned), self.targets(learned));
         let units = match by {
             ScaledBy::Training => Units::learn(x.as_ref(), &y, scale),

@@ -1,9 +1,10 @@
 //! Tables in standard folds, as experiments on regression read them, and tables that are made up in their place.
 
-use super::error::{ExperimentError, refused};
+use super::error::{ExperimentError, Result, refused};
 use super::gaussian::{Covariance, check_names, normals};
+use super::splits::{FOLDS, InputScale, Rows, ScaledBy, shuffle};
 use faer::Mat;
-use posterior_data::{ReadOptions, Standardisation, Table, Values, read_table};
+use posterior_data::{Column, ReadOptions, Values, read_table};
 use posterior_gp::Observations;
 use posterior_linalg::random::Streams;
 use rand::seq::SliceRandom;
@@ -12,7 +13,6 @@ use std::path::Path;
 
 /// A data set with its hyperparameters, in standard units.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct SetSettings {
     /// Its name.
     pub(crate) name: String,
@@ -46,7 +46,7 @@ impl SetSettings {
     }
 
     /// Its prior covariance, Matérn-3/2.
-    pub(crate) fn covariance(&self) -> Result<Covariance, ExperimentError> {
+    pub(crate) fn covariance(&self) -> Result<Covariance> {
         Covariance::matern32(self.signal, &self.lengthscales)
     }
 }
@@ -57,7 +57,7 @@ pub(crate) fn check_tables(
     folds: &[usize],
     folder: &Path,
     rows: Option<usize>,
-) -> Result<(), ExperimentError> {
+) -> Result<()> {
     let wrong = |problem: &str| refused(problem);
     check_names("set", sets.iter().map(|s| s.name.as_str()))?;
     if sets.iter().any(|s| !(s.noise > 0.0 && s.noise.is_finite())) {
@@ -97,14 +97,22 @@ pub(crate) struct Fold {
     pub(crate) truth: Vec<f64>,
 }
 
-/// All numbers of a table, by columns.
-pub(crate) fn numbers(path: &Path) -> Result<Vec<Vec<f64>>, ExperimentError> {
+/// The columns of a table in a file.
+///
+/// # Errors
+/// [`ExperimentError::MissingData`] with what to do about it.
+pub(crate) fn columns(path: &Path, remedy: &str) -> Result<Vec<Column>> {
     if !path.exists() {
-        let remedy =
-            "put the table and its folds there, or change `folder` in the experiment (--quick makes data up)";
         return Err(ExperimentError::MissingData { path: path.into(), remedy: remedy.into() });
     }
-    let Table { columns, .. } = read_table(path, &ReadOptions::default())?;
+    Ok(read_table(path, &ReadOptions::default())?.columns)
+}
+
+/// The numbers of some columns of a file.
+///
+/// # Errors
+/// A column of something else than finite numbers.
+pub(crate) fn finite(path: &Path, columns: Vec<Column>) -> Result<Vec<Vec<f64>>> {
     let numeric = columns.into_iter().map(|column| match column.values {
         Values::Numeric(values) if values.iter().all(|v| v.is_finite()) => Ok(values),
         _ => refused(format!(
@@ -116,11 +124,16 @@ pub(crate) fn numbers(path: &Path) -> Result<Vec<Vec<f64>>, ExperimentError> {
     numeric.collect()
 }
 
+/// All numbers of a table, by columns.
+pub(crate) fn numbers(path: &Path) -> Result<Vec<Vec<f64>>> {
+    let remedy =
+        "put the table and its folds there, or change `folder` in the experiment (--quick makes data up)";
+    finite(path, columns(path, remedy)?)
+}
+
 /// Every fold of one set.
 pub(crate) struct Source {
-    x: Mat<f64>,
-    y: Vec<f64>,
-    folds: Vec<usize>,
+    rows: Rows,
     /// Most training rows, where its set says so.
     most: Option<usize>,
 }
@@ -133,42 +146,32 @@ impl Source {
         rows: Option<usize>,
         features: usize,
         streams: Streams,
-    ) -> Result<Self, ExperimentError> {
+    ) -> Result<Self> {
         let covariance = set.covariance()?;
-        let found = match folder.filter(|_| !set.made_up) {
+        let rows = match folder.filter(|_| !set.made_up) {
             Some(folder) => Self::read(folder, set, streams)?,
             None => {
                 let rows = set.rows.or(rows).unwrap_or(10);
                 Self::made_up(&covariance, set.noise, rows, features, streams)?
             }
         };
-        Ok(Self { most: set.rows, ..found })
+        Ok(Self { rows, most: set.rows })
     }
 
-    fn read(folder: &Path, set: &SetSettings, streams: Streams) -> Result<Self, ExperimentError> {
-        let (name, columns) = (set.table(), set.lengthscales.len());
-        let mut table = numbers(&folder.join(format!("{name}.csv.gz")))?;
-        let folds = if set.draw_folds {
-            let rows = table.first().map_or(0, Vec::len);
-            let mut drawn: Vec<f64> = (0..rows).map(|i| (i % 10) as f64).collect();
+    fn read(folder: &Path, set: &SetSettings, streams: Streams) -> Result<Rows> {
+        let (name, wanted) = (set.table(), set.lengthscales.len());
+        let rows = if set.draw_folds {
+            let rows = Rows::read(folder, name)?;
+            let mut drawn: Vec<usize> = (0..rows.y.len()).map(|i| i % FOLDS).collect();
             drawn.shuffle(&mut streams.stream("experiment/folds"));
-            vec![drawn]
+            rows.folded(drawn)
         } else {
-            numbers(&folder.join(format!("{name}.fold.csv.gz")))?
+            Rows::read_folded(folder, name)?
         };
-        let (Some(y), [folds]) = (table.pop(), &folds[..]) else {
-            return refused(format!("`{name}`: a target and one column of folds are needed"));
-        };
-        if table.len() != columns || folds.len() != y.len() {
-            let found = table.len();
-            return refused(format!(
-                "`{name}`: {columns} lengthscales for {found} columns, {} folds for {} rows",
-                folds.len(),
-                y.len()
-            ));
+        match rows.x.ncols() {
+            found if found == wanted => Ok(rows),
+            found => refused(format!("`{name}`: {wanted} lengthscales for {found} columns")),
         }
-        let x = Mat::from_fn(y.len(), columns, |i, j| table[j][i]);
-        Ok(Self { x, y, folds: folds.iter().map(|f| *f as usize).collect(), most: None })
     }
 
     /// A draw from the prior on normal inputs; a ninth of `train` more for testing, as in ten folds.
@@ -178,41 +181,23 @@ impl Source {
         train: usize,
         features: usize,
         streams: Streams,
-    ) -> Result<Self, ExperimentError> {
+    ) -> Result<Rows> {
         let rows = train + train.div_ceil(9);
         let x = normals(rows, covariance.dimension(), streams, "experiment/inputs");
         let function = covariance.draw::<f64>(1, features, streams.child("experiment/truth", 0))?;
         let (f, e) = (function.values(x.as_ref()), normals(rows, 1, streams, "experiment/noise"));
         let y = (0..rows).map(|i| f[(i, 0)] + noise * e[(i, 0)]).collect();
-        Ok(Self { x, y, folds: (0..rows).map(|i| i % 10).collect(), most: None })
+        Ok(Rows::new(x, y).folded((0..rows).map(|i| i % FOLDS).collect()))
     }
 
     /// Fold `fold` as test set, with at most `most` of the other rows (or as many as its set says), chosen by chance, for training.
-    pub(crate) fn fold(
-        &self,
-        fold: usize,
-        most: Option<usize>,
-        streams: Streams,
-    ) -> Result<Fold, ExperimentError> {
-        let (test, mut train): (Vec<usize>, Vec<usize>) =
-            (0..self.y.len()).partition(|&i| self.folds[i] == fold);
-        if test.is_empty() || train.is_empty() {
-            return refused(format!("fold {fold} has no rows"));
-        }
+    pub(crate) fn fold(&self, fold: usize, most: Option<usize>, streams: Streams) -> Result<Fold> {
+        let (mut train, test) = self.rows.held_out(fold)?;
         if let Some(most) = self.most.or(most).filter(|m| *m < train.len()) {
-            train.shuffle(&mut streams.child("experiment/fold", fold as u64).stream("experiment/rows"));
+            shuffle(&mut train, fold, streams);
             train.truncate(most);
         }
-        let inputs = |rows: &[usize]| Mat::from_fn(rows.len(), self.x.ncols(), |i, j| self.x[(rows[i], j)]);
-        let targets = |rows: &[usize]| rows.iter().map(|&i| self.y[i]).collect::<Vec<f64>>();
-        let (x, y) = (inputs(&train), targets(&train));
-        let standard = Standardisation::learn(x.as_ref(), &y);
-        let y = Mat::from_fn(y.len(), 1, |i, _| standard.target(y[i]));
-        Ok(Fold {
-            train: Observations::new(standard.features(x.as_ref()), y, None)?,
-            test: standard.features(inputs(&test).as_ref()),
-            truth: targets(&test).into_iter().map(|y| standard.target(y)).collect(),
-        })
+        self.rows.parted((&train, &test), (InputScale::Deviation, ScaledBy::Training))
     }
 }
 
@@ -223,12 +208,8 @@ mod tests {
     #[test]
     fn folds_are_standardised_with_training_rows_only() {
         let x = Mat::from_fn(20, 2, |i, j| if j == 0 { i as f64 } else { 3.0 });
-        let source = Source {
-            x,
-            y: (0..20).map(|i| 2.0 * i as f64).collect(),
-            folds: (0..20).map(|i| i % 10).collect(),
-            most: None,
-        };
+        let rows = Rows::new(x, (0..20).map(|i| 2.0 * i as f64).collect());
+        let source = Source { rows: rows.folded((0..20).map(|i| i % 10).collect()), most: None };
         let fold = source.fold(1, None, Streams::new(0)).unwrap();
         assert_eq!((fold.train.rows(), fold.truth.len()), (18, 2));
         let column: Vec<f64> = fold.train.inputs().col(0).iter().copied().collect();
@@ -240,7 +221,7 @@ mod tests {
             assert!((fold.test[(i, 0)] - fold.truth[i]).abs() < 1e-12 && fold.test[(i, 1)] == 0.0);
         }
         assert_eq!(source.fold(1, Some(5), Streams::new(0)).unwrap().train.rows(), 5);
-        let none = Source { folds: vec![0; 20], ..source };
+        let none = Source { rows: source.rows.folded(vec![0; 20]), most: None };
         assert!(none.fold(0, None, Streams::new(0)).is_err() && none.fold(1, None, Streams::new(0)).is_err());
     }
     /// A set among tables that is drawn from its prior, with a number of rows of its own, which no table has to be there for.

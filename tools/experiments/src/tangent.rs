@@ -1,7 +1,7 @@
 //! The tangent of a trained network on a problem in one dimension, as a linear model with explicit features: small enough here for every quantity to be exact.
 
-use super::ExperimentError;
 use super::context::Context;
+use super::error::Result;
 use super::toy::{Toy, ToySettings, column};
 use super::training::TrainingSettings;
 use faer::{Mat, MatRef, Scale};
@@ -52,7 +52,7 @@ impl TrainedToy {
         network: &Table,
         training: &TrainingSettings,
         context: &mut Context<'_>,
-    ) -> Result<Self, ExperimentError> {
+    ) -> Result<Self> {
         let toy = data.make(context.seed)?;
         let (network, facts) = training.train(network, &toy.examples(), Loss::Mse, context)?;
         let selection = Selection::all(network.graph());
@@ -60,8 +60,8 @@ impl TrainedToy {
     }
 
     /// The tangent of a network with the weights of `network` (the trained one, or one that was rescaled).
-    pub(crate) fn tangent(&self, network: &Network<f64>) -> Result<Tangent, ExperimentError> {
-        let rows = |values: &[f64]| -> Result<Mat<f64>, ExperimentError> {
+    pub(crate) fn tangent(&self, network: &Network<f64>) -> Result<Tangent> {
+        let rows = |values: &[f64]| -> Result<Mat<f64>> {
             let rows = network.jacobian(&column(values), &self.selection, &Outputs::All, MEMORY)?;
             let width = self.selection.len();
             Ok(Mat::from_fn(rows.rows(), width, |i, j| rows.values()[i * width + j]))
@@ -118,7 +118,7 @@ impl Tangent {
     }
 
     /// The curvature of the data, noise included.
-    pub(crate) fn curvature(&self) -> Result<Structure, ExperimentError> {
+    pub(crate) fn curvature(&self) -> Result<Structure> {
         Ok(curvature(self.features.as_ref(), self.noise_variance)?)
     }
 
@@ -129,7 +129,7 @@ impl Tangent {
     }
 
     /// Kernel and targets, both in units of the noise, by the eigenvectors of the kernel.
-    pub(crate) fn spectrum(&self) -> Result<SpectralEvidence, ExperimentError> {
+    pub(crate) fn spectrum(&self) -> Result<SpectralEvidence> {
         let kernel = &self.features * self.features.transpose() * Scale(self.noise_variance.recip());
         let targets: Vec<f64> = self.targets.iter().map(|t| t / self.noise_variance.sqrt()).collect();
         let model = DualModel::new(kernel.as_ref(), &targets, "the tangent kernel");
@@ -137,11 +137,7 @@ impl Tangent {
     }
 
     /// Standard deviations of the function on the grid under a prior.
-    pub(crate) fn deviations(
-        &self,
-        curvature: &Structure,
-        prior: &Prior,
-    ) -> Result<Vec<f64>, ExperimentError> {
+    pub(crate) fn deviations(&self, curvature: &Structure, prior: &Prior) -> Result<Vec<f64>> {
         let posterior = curvature.condition(prior, 1.0).map_err(LinearError::from)?;
         Ok(variances(&posterior, self.grid.as_ref()).into_iter().map(f64::sqrt).collect())
     }

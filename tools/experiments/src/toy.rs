@@ -1,6 +1,6 @@
 //! Problems in one dimension, and the grid on which posteriors are seen.
 
-use super::error::{ExperimentError, refused};
+use super::error::{Result, refused};
 use crate::synthetic::{self, ToyRegression};
 use posterior_gp::Prediction;
 use posterior_linalg::random::Streams;
@@ -24,7 +24,6 @@ pub(crate) enum Problem {
 
 /// The table `[data]` of experiments in one dimension.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct ToySettings {
     /// The problem.
     pub(crate) problem: Problem,
@@ -39,7 +38,7 @@ pub(crate) struct ToySettings {
     pub(crate) grid: usize,
 }
 
-fn one() -> usize {
+pub(crate) fn one() -> usize {
     1
 }
 
@@ -66,7 +65,7 @@ pub(crate) fn column(values: &[f64]) -> Array<f64> {
 }
 
 impl ToySettings {
-    pub(crate) fn make(&self, seed: u64) -> Result<Toy, ExperimentError> {
+    pub(crate) fn make(&self, seed: u64) -> Result<Toy> {
         if self.every == 0 || self.grid < 2 || self.grid > 100_000 {
             return refused("[data]: `every` must be at least 1 and `grid` between 2 and 100000");
         }
@@ -80,14 +79,14 @@ impl ToySettings {
             Problem::Matern => synthetic::matern_toy(true, streams),
             Problem::Sine => {
                 let toy = synthetic::sine_toy(streams);
-                let held = |v: &[f64]| toy.validation.iter().map(|&i| v[i]).collect::<Vec<f64>>();
-                validation = Some((held(&toy.data.x), held(&toy.data.y)));
-                let pick = |v: &[f64]| toy.train.iter().map(|&i| v[i]).collect::<Vec<f64>>();
+                let pick = |rows: &[usize], v: &[f64]| rows.iter().map(|&i| v[i]).collect::<Vec<f64>>();
+                let (data, train) = (&toy.data, &toy.train);
+                validation = Some((pick(&toy.validation, &data.x), pick(&toy.validation, &data.y)));
                 ToyRegression {
-                    x: pick(&toy.data.x),
-                    y: pick(&toy.data.y),
-                    function: pick(&toy.data.function),
-                    ..toy.data
+                    x: pick(train, &data.x),
+                    y: pick(train, &data.y),
+                    function: pick(train, &data.function),
+                    noise: data.noise,
                 }
             }
         };
@@ -126,16 +125,8 @@ impl Toy {
 
     /// A picture of a posterior.
     pub(crate) fn panel(&self, mean: &[f64], deviation: &[f64], noise_variance: f64) -> PosteriorPanel {
-        PosteriorPanel {
-            input: "x".into(),
-            grid: self.grid.clone(),
-            mean: mean.to_vec(),
-            latent_standard_deviation: deviation.to_vec(),
-            observed_standard_deviation: deviation.iter().map(|d| (d * d + noise_variance).sqrt()).collect(),
-            train_input: self.x.clone(),
-            train_target: self.y.clone(),
-            ..PosteriorPanel::default()
-        }
+        let variances = deviation.iter().map(|d| d * d);
+        panel(&self.grid, mean.to_vec(), variances, noise_variance, (self.x.clone(), self.y.clone()))
     }
 }
 
@@ -165,15 +156,27 @@ pub(crate) fn posterior_panel(
     grid: &[f64],
     prediction: &Prediction,
     noise_variance: f64,
+    train: (Vec<f64>, Vec<f64>),
+) -> PosteriorPanel {
+    let mean = prediction.mean.col(0).iter().copied().collect();
+    panel(grid, mean, prediction.latent_variance.iter().copied(), noise_variance, train)
+}
+
+/// A picture of means and of the function's variances on a grid.
+pub(crate) fn panel(
+    grid: &[f64],
+    mean: Vec<f64>,
+    variances: impl Iterator<Item = f64>,
+    noise_variance: f64,
     (train_input, train_target): (Vec<f64>, Vec<f64>),
 ) -> PosteriorPanel {
-    let deviations = |more: f64| prediction.latent_variance.iter().map(move |v| (v.max(0.0) + more).sqrt());
+    let variances: Vec<f64> = variances.map(|v| v.max(0.0)).collect();
     PosteriorPanel {
         input: "x".into(),
         grid: grid.to_vec(),
-        mean: prediction.mean.col(0).iter().copied().collect(),
-        latent_standard_deviation: deviations(0.0).collect(),
-        observed_standard_deviation: deviations(noise_variance).collect(),
+        mean,
+        latent_standard_deviation: variances.iter().map(|v| v.sqrt()).collect(),
+        observed_standard_deviation: variances.iter().map(|v| (v + noise_variance).sqrt()).collect(),
         train_input,
         train_target,
         ..PosteriorPanel::default()

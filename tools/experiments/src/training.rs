@@ -1,7 +1,7 @@
 //! Networks, described as in architecture files, and their training.
 
 use super::context::Context;
-use super::error::{ExperimentError, refused};
+use super::error::{ExperimentError, Result, refused};
 use posterior_linalg::random::Streams;
 use posterior_networks::train::{
     Adjustment, EpochHook, Examples, Keep, Loss, TrainError, TrainOptions, Trained, train_with,
@@ -27,7 +27,6 @@ pub(crate) enum RuleName {
 
 /// The table `[training]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct TrainingSettings {
     /// The rule.
     #[serde(default)]
@@ -52,7 +51,7 @@ pub(crate) struct TrainingSettings {
 }
 
 impl TrainingSettings {
-    fn options(&self, examples: usize, loss: Loss, seed: u64) -> Result<TrainOptions, ExperimentError> {
+    fn options(&self, examples: usize, loss: Loss, seed: u64) -> Result<TrainOptions> {
         let per_epoch = examples.div_ceil(self.batch.max(1)).max(1);
         let epochs = match (self.steps, self.epochs) {
             (Some(steps), None) => steps.div_ceil(per_epoch),
@@ -99,7 +98,7 @@ impl TrainingSettings {
         examples: &dyn Examples<T>,
         loss: Loss,
         context: &mut Context<'_>,
-    ) -> Result<(Network<T>, Vec<SummaryRow>), ExperimentError> {
+    ) -> Result<(Network<T>, Vec<SummaryRow>)> {
         let (trained, facts) = self.train_watched(description, examples, None, loss, context)?;
         Ok((trained.network, facts))
     }
@@ -115,7 +114,7 @@ impl TrainingSettings {
         watched: Option<&dyn Examples<T>>,
         loss: Loss,
         context: &mut Context<'_>,
-    ) -> Result<(Trained<T>, Vec<SummaryRow>), ExperimentError> {
+    ) -> Result<(Trained<T>, Vec<SummaryRow>)> {
         let architecture = architecture(description)?;
         let seed = context.seed;
         let network = Network::<T>::initialised(architecture.graph()?, Streams::new(seed))?;
@@ -184,6 +183,6 @@ impl<T: Precision> EpochHook<T> for LastWeights {
 ///
 /// # Errors
 /// When it is none.
-pub(crate) fn architecture(description: &Table) -> Result<Architecture, ExperimentError> {
+pub(crate) fn architecture(description: &Table) -> Result<Architecture> {
     Ok(Architecture::from_toml(&description.to_string())?)
 }

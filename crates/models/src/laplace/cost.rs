@@ -30,9 +30,9 @@ impl Model {
             return Ok(cost(&plan.curvature, plan.bytes(), Some(plan.seconds())));
         }
         let (mut bytes, mut seconds) = (0, 0.0);
-        let limit = request.seconds.unwrap_or(PATIENCE.as_secs_f64());
+        let limit = request.limits.time.unwrap_or(PATIENCE.as_secs_f64());
         for (_, plan) in planned(network, likelihood, rows, Some(unseen), options)? {
-            let first = bytes == 0 && request.seconds.is_none();
+            let first = bytes == 0 && request.limits.time.is_none();
             if plan.bytes() <= options.memory && (first || seconds + plan.seconds() <= limit) {
                 bytes = plan.bytes().max(bytes);
                 seconds += plan.seconds();

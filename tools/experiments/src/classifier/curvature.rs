@@ -2,7 +2,7 @@
 
 use super::Classifier;
 use crate::context::Context;
-use crate::error::ExperimentError;
+use crate::error::Result;
 use posterior_laplace::{FisherEstimate, Form};
 use posterior_linear::FeatureMap;
 use posterior_linear::curvature::Accumulator;
@@ -65,7 +65,7 @@ impl Classifier {
         &mut self,
         curvature: Curvature,
         context: &mut Context<'_>,
-    ) -> Result<Rc<Structure>, ExperimentError> {
+    ) -> Result<Rc<Structure>> {
         if let Some((_, found)) = self.structures.iter().find(|s| s.0 == curvature) {
             return Ok(found.clone());
         }
@@ -84,7 +84,7 @@ impl Classifier {
         curvature: Curvature,
         weights: &[f64],
         context: &mut Context<'_>,
-    ) -> Result<Structure, ExperimentError> {
+    ) -> Result<Structure> {
         let tangent = Tangent::new(&self.network, &self.selection);
         self.summed(curvature, &OutputsAt::new(&tangent, weights)?, context)
     }
@@ -94,7 +94,7 @@ impl Classifier {
         curvature: Curvature,
         features: &F,
         context: &mut Context<'_>,
-    ) -> Result<Structure, ExperimentError> {
+    ) -> Result<Structure> {
         let observed = Observed { examples: self.train.as_ref(), likelihood: &self.likelihood };
         let (form, estimate) = curvature.form(self.seed);
         let mut sums = Accumulator::new(&segments(self.network.graph(), &self.selection), form, estimate)?;

@@ -11,14 +11,14 @@ pub(crate) use samples::{exact_samples, leading};
 pub(crate) use turns::{LearnedPrecisions, Norm, Point, TurnSettings};
 
 use super::context::Context;
-use super::error::{ExperimentError, refused};
+use super::error::{ExperimentError, Result};
 use super::images::{ImageSettings, Shared};
 use super::training::TrainingSettings;
 use posterior_laplace::PriorKind;
 use posterior_likelihoods::{Categorical, OutputLikelihood};
 use posterior_linear::Prior;
 use posterior_linear::structure::Structure;
-use posterior_networks::train::{Loss, Targets};
+use posterior_networks::train::{Loss, Targets, evaluate};
 use posterior_networks::{Array, Network, Selection};
 use posterior_report::SummaryRow;
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,6 @@ use toml::Table;
 
 /// One `[[network]]` of experiments on classifiers.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct NetworkSettings {
     /// Its name in tables.
     pub(crate) name: String,
@@ -65,7 +64,7 @@ impl<'a> Untrained<'a> {
     ///
     /// # Errors
     /// Data that are not there, settings that do not fit, training that goes wrong, interruption.
-    pub(crate) fn trained(&mut self, context: &mut Context<'_>) -> Result<&mut Classifier, ExperimentError> {
+    pub(crate) fn trained(&mut self, context: &mut Context<'_>) -> Result<&mut Classifier> {
         if self.trained.is_none() {
             let (train, test) = self.data.read(context.folder)?;
             let (network, _) = self.training.train(
@@ -90,17 +89,14 @@ impl<'a> Untrained<'a> {
                 structures: Vec::new(),
             });
         }
-        match &mut self.trained {
-            Some(trained) => Ok(trained),
-            None => refused("there is no network"),
-        }
+        self.trained.as_mut().ok_or_else(|| ExperimentError::Setting("there is no network".into()))
     }
 
     /// A line for the report: the network, its weights and how often it is right on test images.
     ///
     /// # Errors
     /// As [`Self::trained`].
-    pub(crate) fn fact(&mut self, context: &mut Context<'_>) -> Result<(SummaryRow, Facts), ExperimentError> {
+    pub(crate) fn fact(&mut self, context: &mut Context<'_>) -> Result<(SummaryRow, Facts)> {
         let name = self.network.name.clone();
         let depends = self.depends();
         let facts: Facts = context
@@ -135,7 +131,7 @@ pub(crate) struct Classifier {
 const AT_ONCE: usize = 256;
 
 /// Sees some test images and their numbers.
-type VisitImages<'a> = dyn FnMut(&Array<f32>, Range<usize>) -> Result<(), ExperimentError> + 'a;
+type VisitImages<'a> = dyn FnMut(&Array<f32>, Range<usize>) -> Result<()> + 'a;
 
 impl Classifier {
     /// Number of classes.
@@ -143,22 +139,13 @@ impl Classifier {
         self.network.graph().output_shape().iter().product()
     }
 
-    fn facts(&self) -> Result<Facts, ExperimentError> {
-        let (classes, labels) = (self.classes(), self.test_labels());
-        let mut right = 0;
-        self.test_images(&mut |x, range| {
-            let outputs = self.network.forward(x)?;
-            for (row, label) in outputs.values().chunks_exact(classes).zip(&labels[range]) {
-                let best = (0..classes).max_by(|a, b| row[*a].total_cmp(&row[*b]));
-                right += usize::from(best == Some(*label));
-            }
-            Ok(())
-        })?;
-        Ok(Facts { weights: self.selection.len(), accuracy: right as f64 / labels.len() as f64 })
+    fn facts(&self) -> Result<Facts> {
+        let found = evaluate(&self.network, self.test.as_ref(), Loss::CrossEntropy, &[])?;
+        Ok(Facts { weights: self.selection.len(), accuracy: found.accuracy.unwrap_or(f64::NAN) })
     }
 
     /// Shows the test images, some at a time, with their numbers.
-    fn test_images(&self, visit: &mut VisitImages<'_>) -> Result<(), ExperimentError> {
+    fn test_images(&self, visit: &mut VisitImages<'_>) -> Result<()> {
         let count = self.test.len();
         for start in (0..count).step_by(AT_ONCE) {
             let range = start..(start + AT_ONCE).min(count);
@@ -181,7 +168,7 @@ impl Classifier {
     ///
     /// # Errors
     /// A precision that is not positive.
-    pub(crate) fn prior(&self, kind: &PriorKind, precision: f64) -> Result<Prior, ExperimentError> {
+    pub(crate) fn prior(&self, kind: &PriorKind, precision: f64) -> Result<Prior> {
         Ok(kind.prior(self.network.graph(), &self.selection, precision)?)
     }
 }

@@ -2,13 +2,13 @@
 
 use super::{Classifier, Curvature};
 use crate::context::Context;
-use crate::error::{ExperimentError, refused};
+use crate::error::{Result, refused};
 use faer::MatRef;
 use posterior_laplace::{Latent, Predictor, Wanted};
 use posterior_likelihoods::{Integration, OutputLikelihood, Prediction, PredictiveRule};
 use posterior_linear::structure::Structure;
 use posterior_linear::{LinearError, Prior};
-use posterior_metrics::squared_wasserstein2_gaussians;
+use posterior_metrics::{Classes, ClassificationScores, squared_wasserstein2_gaussians};
 use posterior_networks::Array;
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ pub(crate) struct Predicted {
     classes: usize,
     /// `[images, C]`.
     pub(crate) mean: Vec<f64>,
-    /// `[images, C, C]`.
+    /// `[images, C, C]`, or `[images, C]` where only variances are known.
     pub(crate) covariance: Vec<f64>,
 }
 
@@ -32,13 +32,13 @@ impl Predicted {
     ///
     /// # Errors
     /// A likelihood that is not one of classes.
-    pub(crate) fn probabilities(&self, likelihood: &OutputLikelihood) -> Result<Vec<f64>, ExperimentError> {
+    pub(crate) fn probabilities(&self, likelihood: &OutputLikelihood) -> Result<Vec<f64>> {
         let rule = PredictiveRule::new(likelihood.clone(), Integration::Probit)?;
         let latent = Latent {
             outputs: self.classes,
             mean: self.mean.clone(),
             covariance: self.covariance.clone(),
-            wanted: Wanted::Full,
+            wanted: if self.covariance.len() == self.mean.len() { Wanted::Diagonal } else { Wanted::Full },
             clipped: 0,
         };
         let mut all = Vec::with_capacity(latent.mean.len());
@@ -55,7 +55,7 @@ impl Predicted {
     ///
     /// # Errors
     /// Covariances that are not finite.
-    pub(crate) fn wasserstein2(&self, other: &Self) -> Result<f64, ExperimentError> {
+    pub(crate) fn wasserstein2(&self, other: &Self) -> Result<f64> {
         let (c, size) = (self.classes, self.classes * self.classes);
         let mut sum = 0.0;
         for (a, b) in self.covariance.chunks_exact(size).zip(other.covariance.chunks_exact(size)) {
@@ -73,6 +73,15 @@ impl Predicted {
 }
 
 impl Classifier {
+    /// Probit scores on the test images.
+    ///
+    /// # Errors
+    /// As [`Predicted::probabilities`].
+    pub(crate) fn scores(&self, predicted: &Predicted) -> Result<ClassificationScores> {
+        let probabilities = predicted.probabilities(&self.likelihood)?;
+        Ok(Classes::new(&probabilities, self.classes(), &self.test_labels())?.scores())
+    }
+
     /// Outputs at the test images with their full covariances, by what a posterior says about some images at a time.
     ///
     /// # Errors
@@ -80,8 +89,8 @@ impl Classifier {
     pub(crate) fn predicted(
         &self,
         context: &mut Context<'_>,
-        latent: &mut dyn FnMut(&Array<f32>) -> Result<Latent, ExperimentError>,
-    ) -> Result<Predicted, ExperimentError> {
+        latent: &mut dyn FnMut(&Array<f32>) -> Result<Latent>,
+    ) -> Result<Predicted> {
         let mut all = Predicted { classes: self.classes(), mean: Vec::new(), covariance: Vec::new() };
         let (stage, count) = (format!("{}: test images", self.name), self.test.len());
         self.test_images(&mut |x, range| {
@@ -103,7 +112,7 @@ impl Classifier {
         curvature: Curvature,
         prior: &Prior,
         context: &mut Context<'_>,
-    ) -> Result<Predicted, ExperimentError> {
+    ) -> Result<Predicted> {
         let structure = self.curvature(curvature, context)?;
         self.by_structure(&structure, prior, context)
     }
@@ -117,7 +126,7 @@ impl Classifier {
         structure: &Structure,
         prior: &Prior,
         context: &mut Context<'_>,
-    ) -> Result<Predicted, ExperimentError> {
+    ) -> Result<Predicted> {
         let posterior = structure.condition(prior, 1.0).map_err(LinearError::from)?;
         let predictor = Predictor::new(&self.network, &self.selection, vec![posterior])?;
         self.predicted(context, &mut |x| Ok(predictor.latent(&self.network, x, Wanted::Full)?.remove(0)))

@@ -2,7 +2,7 @@
 
 use super::Classifier;
 use crate::context::Context;
-use crate::error::{ExperimentError, refused};
+use crate::error::{ExperimentError, Result, refused};
 use faer::{Mat, MatRef};
 use posterior_laplace::{Latent, Wanted};
 use posterior_linear::latent::add_inner_products;
@@ -24,7 +24,7 @@ impl Classifier {
         count: usize,
         tolerance: f64,
         context: &mut Context<'_>,
-    ) -> Result<Mat<f64>, ExperimentError> {
+    ) -> Result<Mat<f64>> {
         let tangent = Tangent::new(&self.network, &self.selection);
         let observed = Observed { examples: self.train.as_ref(), likelihood: &self.likelihood };
         let model = SampledModel::new(&tangent, &observed, &self.likelihood);
@@ -46,11 +46,7 @@ impl Classifier {
     ///
     /// # Errors
     /// Images that do not fit.
-    pub(crate) fn sampled_latent(
-        &self,
-        x: &Array<f32>,
-        samples: MatRef<'_, f64>,
-    ) -> Result<Latent, ExperimentError> {
+    pub(crate) fn sampled_latent(&self, x: &Array<f32>, samples: MatRef<'_, f64>) -> Result<Latent> {
         let tangent = Tangent::new(&self.network, &self.selection);
         let (c, k) = (self.classes(), samples.ncols());
         let rounded = Mat::from_fn(samples.nrows(), k, |i, j| samples[(i, j)] as f32);
@@ -102,7 +98,7 @@ pub(crate) fn exact_samples<F: FeatureMap<f32>>(
     curvature: &Structure,
     tolerance: f64,
     tell: &mut dyn FnMut(usize, usize) -> Signal,
-) -> Result<Mat<f64>, ExperimentError> {
+) -> Result<Mat<f64>> {
     let options = ConjugateOptions { tolerance, steps: PRODUCTS };
     let start = noise.prior_draws(precisions)?;
     let (samples, reason) = solve_exactly(

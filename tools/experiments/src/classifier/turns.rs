@@ -2,7 +2,7 @@
 
 use super::{Classifier, Curvature};
 use crate::context::Context;
-use crate::error::{ExperimentError, refused};
+use crate::error::{Result, refused};
 use posterior_laplace::{ModeOptions, PriorKind};
 use posterior_linear::evidence::{EvidenceOptions, precision_update};
 use posterior_linear::mode::{Mode, ModeProblem, Predictor};
@@ -31,7 +31,6 @@ pub(crate) enum Point {
 
 /// How precisions are learned, as experiments' files have it.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct TurnSettings {
     /// Precision at the start, of every layer.
     pub(crate) initial_precision: f64,
@@ -48,8 +47,8 @@ impl TurnSettings {
     /// Refuses numbers that make no sense.
     ///
     /// # Errors
-    /// [`ExperimentError::Setting`].
-    pub(crate) fn check(&self) -> Result<(), ExperimentError> {
+    /// [`crate::ExperimentError::Setting`].
+    pub(crate) fn check(&self) -> Result<()> {
         let positive = |v: f64| v > 0.0 && v.is_finite();
         if self.steps == 0 || !positive(self.initial_precision) || !positive(self.mode_tolerance) {
             return refused(
@@ -97,7 +96,7 @@ impl Classifier {
         start: Option<&[f64]>,
         options: &ModeOptions,
         context: &mut Context<'_>,
-    ) -> Result<Mode, ExperimentError> {
+    ) -> Result<Mode> {
         let curvature = self.curvature(curvature, context)?;
         let preconditioner = curvature.condition(prior, 1.0).map_err(LinearError::from)?;
         let tangent = Tangent::new(&self.network, &self.selection);
@@ -130,7 +129,7 @@ impl Classifier {
         kind: &PriorKind,
         turns: &TurnSettings,
         context: &mut Context<'_>,
-    ) -> Result<LearnedPrecisions, ExperimentError> {
+    ) -> Result<LearnedPrecisions> {
         // Whatever curvature the precisions are learned by: with the exact one conjugate gradients have little to do.
         self.learn_by((curvature, Curvature::Full), (Norm::Mode, Point::Trained), kind, turns, context)
     }
@@ -146,7 +145,7 @@ impl Classifier {
         kind: &PriorKind,
         turns: &TurnSettings,
         context: &mut Context<'_>,
-    ) -> Result<LearnedPrecisions, ExperimentError> {
+    ) -> Result<LearnedPrecisions> {
         let mut structure = self.curvature(curvature, context)?;
         let trained: Vec<f64> =
             self.selection.flatten(self.network.parameters()).into_iter().map(f64::from).collect();

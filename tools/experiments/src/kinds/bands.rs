@@ -2,36 +2,29 @@
 //!
 //! Serves figure 1 of VaLLA (approximations of the curvature), and figures 5.1 and 5.2 of the thesis (whose norm the evidence charges for; means of the linear model).
 
-use super::Checked;
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
 use crate::fit_options::overlaid;
-use crate::measured::{Measured, NumberTable};
-use crate::toy::{Toy, ToySettings, column, mean};
+use crate::kinds::prelude::*;
+use crate::toy::{Toy, ToySettings, column};
 use crate::training::TrainingSettings;
 use posterior_laplace::fit::{LearnedReport, NoiseModel};
 use posterior_laplace::{
-    Approximation, Data, FisherEstimate, FitOptions, Laplace, Mode, PriorKind, Run, Tune, Wanted, Weights,
-    fit,
+    Approximation, Data, FisherEstimate, FitOptions, Laplace, Mode, PriorKind, Run, Tune, Wanted, fit,
 };
 use posterior_likelihoods::{Gaussian, OutputLikelihood};
 use posterior_networks::train::{Examples, Loss};
 use posterior_networks::{Array, Network};
-use posterior_report::{Curves, Item, Line, Note, PosteriorPanels, TitledPosterior};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use posterior_report::{PosteriorPanels, TitledPosterior};
 use std::time::Instant;
 use toml::Table;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     data: ToySettings,
     network: Table,
     training: TrainingSettings,
     /// Starting precision of every prior.
-    #[serde(default = "one")]
+    #[serde(default = "crate::claims::one")]
     initial_precision: f64,
     /// The method that others are compared with; the first if absent.
     reference: Option<String>,
@@ -39,10 +32,11 @@ pub(crate) struct Settings {
     methods: Vec<MethodSettings>,
 }
 
-impl Checked for Settings {}
-
-fn one() -> f64 {
-    1.0
+impl Checked for Settings {
+    fn check(&self) -> Result<()> {
+        let known = |m: &MethodSettings| overlaid(FitOptions::default(), &m.own, &m.name).map(|_| ());
+        self.methods.iter().try_for_each(known)
+    }
 }
 
 /// A form of the curvature.
@@ -75,22 +69,13 @@ enum MeanName {
 
 /// One `[[method]]`.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct MethodSettings {
     name: String,
     #[serde(default)]
     curvature: CurvatureName,
     #[serde(default)]
-    weights: Weights,
-    #[serde(default = "scalar")]
-    prior: PriorKind,
-    #[serde(default = "trained")]
-    mode: Mode,
-    #[serde(default)]
-    noise: NoiseModel,
-    #[serde(default)]
     mean: MeanName,
-    /// Other options of the fit, laid over these.
+    /// Other options of the fit, laid over all others.
     #[serde(default)]
     options: Table,
     /// An earlier method whose prior precision (the first) and noise are taken for good.
@@ -98,14 +83,9 @@ struct MethodSettings {
     /// Whether it sees the problem's validation rows.
     #[serde(default)]
     validation: bool,
-}
-
-fn scalar() -> PriorKind {
-    PriorKind::Scalar
-}
-
-fn trained() -> Mode {
-    Mode::Trained
+    /// Options of the fit: weights, prior, mode, noise.
+    #[serde(flatten)]
+    own: Table,
 }
 
 impl CurvatureName {
@@ -129,7 +109,7 @@ struct Found {
     precision: f64,
     /// Where inducing points were, with the step.
     trajectory: Vec<(usize, Vec<f64>)>,
-    numbers: Map<String, Value>,
+    numbers: Value,
 }
 
 /// Mean squared difference of predictions and targets.
@@ -138,11 +118,7 @@ fn squared_error(predicted: &[f64], targets: &[f64]) -> f64 {
 }
 
 /// `g(x) + J(x) (w - v)` at the optimum of the linear model.
-fn linear_mean(
-    network: &Network<f64>,
-    laplace: &Laplace<f64>,
-    x: &Array<f64>,
-) -> Result<Vec<f64>, ExperimentError> {
+fn linear_mean(network: &Network<f64>, laplace: &Laplace<f64>, x: &Array<f64>) -> Result<Vec<f64>> {
     let selection = laplace.selection();
     let trained = selection.flatten(network.parameters());
     let difference = laplace.mode().iter().zip(trained).map(|(w, v)| w - v).collect();
@@ -157,7 +133,7 @@ fn fitted(
     network: &Network<f64>,
     toy: &Toy,
     context: &mut Context<'_>,
-) -> Result<Found, ExperimentError> {
+) -> Result<Found> {
     let clock = Instant::now();
     let given = match &method.hyperparameters_of {
         None => None,
@@ -171,16 +147,19 @@ fn fitted(
     let noise = given.map_or(toy.noise * toy.noise, |g| g.noise_variance);
     let likelihood = OutputLikelihood::Gaussian(Gaussian::independent(vec![noise])?);
     let options = FitOptions {
-        weights: method.weights.clone(),
         approximation: method.curvature.approximation(),
-        prior: method.prior.clone(),
-        initial_precision: given.map_or(initial_precision, |g| g.precision),
-        tune: if given.is_some() { Tune::None } else { Tune::Evidence },
-        noise: if given.is_some() { NoiseModel::Fixed } else { method.noise },
-        mode: method.mode,
+        prior: PriorKind::Scalar,
+        initial_precision,
+        tune: Tune::Evidence,
+        mode: Mode::Trained,
         seed: context.seed,
         ..FitOptions::default()
     };
+    let mut options = overlaid(options, &method.own, &method.name)?;
+    if let Some(given) = given {
+        options.initial_precision = given.precision;
+        (options.tune, options.noise) = (Tune::None, NoiseModel::Fixed);
+    }
     let mut options = overlaid(options, &method.options, &method.name)?;
     if options.approximation.is_learned() {
         // What else it would be told it finds itself, or is given here.
@@ -239,8 +218,6 @@ fn fitted(
     });
     let notes = laplace.summary.notes.iter().map(|n| Note::information(format!("{}: {n}", method.name)));
     context.notes.extend(notes);
-    let Value::Object(numbers) = numbers else { unreachable!("written as an object") };
-    let precision = precisions[0];
     let trajectory = match &laplace.summary.learned {
         Some(LearnedReport::FixedMean(report)) => report.trajectory.clone(),
         _ => Vec::new(),
@@ -250,7 +227,7 @@ fn fitted(
         mean: predicted,
         deviation,
         noise_variance,
-        precision,
+        precision: precisions[0],
         trajectory,
         numbers,
     })
@@ -262,7 +239,7 @@ fn roughness(values: &[f64]) -> f64 {
 }
 
 /// Trains the network, fits every method, compares.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
     let reference = match &settings.reference {
         None => 0,
         Some(name) => settings.methods.iter().position(|m| m.name == *name).ok_or_else(|| {
@@ -279,24 +256,19 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
         let one = fitted(method, (settings.initial_precision, &found), &network, &toy, context)?;
         found.push(one);
     }
-    let (wanted, others): (Vec<f64>, Vec<f64>) =
-        (found[reference].deviation.clone(), found[reference].mean.clone());
-    let mut methods = Map::new();
-    let mut series = Map::new();
+    let (wanted, others) = (found[reference].deviation.clone(), found[reference].mean.clone());
+    let mut out = Measured { facts, ..Measured::default() };
     for one in &mut found {
         let ratios: Vec<f64> = one.deviation.iter().zip(&wanted).map(|(a, b)| (a / b) * (a / b)).collect();
         let logs: Vec<f64> = ratios.iter().map(|r| r.ln().abs()).collect();
-        one.numbers.insert("gap_ratio".into(), toy.mean_in_gaps(&ratios).into());
-        one.numbers.insert("log_ratio".into(), mean(logs).into());
-        let distance = squared_error(&one.mean, &others).sqrt();
-        one.numbers.insert("mean_distance".into(), distance.into());
-        methods.insert(one.name.clone(), Value::Object(one.numbers.clone()));
-        series.insert(
-            one.name.clone(),
-            json!({"mean": one.mean, "latent_deviation": one.deviation, "inducing_points": one.trajectory}),
-        );
+        one.numbers["gap_ratio"] = toy.mean_in_gaps(&ratios).into();
+        one.numbers["log_ratio"] = mean(logs).into();
+        one.numbers["mean_distance"] = squared_error(&one.mean, &others).sqrt().into();
+        out.numbers["methods"][&one.name] = one.numbers.clone();
+        out.series[&one.name] =
+            json!({"mean": one.mean, "latent_deviation": one.deviation, "inducing_points": one.trajectory});
     }
-    series.insert("grid".into(), json!(toy.grid));
+    out.series["grid"] = json!(toy.grid);
     let columns = [
         ("prior_deviation", "prior σ (first group)"),
         ("noise_variance", "noise σ²"),
@@ -314,15 +286,10 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
         "σ: standard deviation of the function, noise apart. Reference: {}. Gaps: stretches without data between training inputs.",
         settings.methods[reference].name
     );
-    let table = NumberTable::by_name("Error bars by method", "method", "methods", names, &columns, &caption);
-    Ok(Measured {
-        numbers: json!({ "methods": methods }),
-        series: Value::Object(series),
-        tables: vec![table],
-        figures: figures(settings, &toy, &found),
-        facts,
-        notes: Vec::new(),
-    })
+    let title = "Error bars by method";
+    out.tables.push(NumberTable::by_name(title, "method", "methods", names, &columns, &caption));
+    out.figures = figures(settings, &toy, &found);
+    Ok(out)
 }
 
 fn figures(settings: &Settings, toy: &Toy, found: &[Found]) -> Vec<Item> {

@@ -2,16 +2,11 @@
 //!
 //! Serves tables 3 and 5 and figures 12 and 13 of Bui's *Likelihood approximations via Gaussian approximate inference*.
 
-use super::Checked;
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use crate::gaussian::check_names;
+use crate::kinds::prelude::*;
 use crate::labels::{
     ClassScores, Labelled, MadeUp, check_gaussian_labels, probabilities, squared_exponential,
 };
-use crate::measured::{Measured, NumberTable};
-use crate::numbers::put;
-use faer::{Mat, MatRef};
+use crate::toy::deviation;
 use posterior_gp::exact::SeveralObservations;
 use posterior_gp::inducing::InducingPosterior;
 use posterior_gp::inducing::collapsed::{CollapsedGp, CollapsedOptions, search_collapsed};
@@ -19,17 +14,12 @@ use posterior_gp::{MeanForm, Observations};
 use posterior_kernels::inducing::{KMeansSettings, k_means};
 use posterior_likelihoods::Gaussian;
 use posterior_likelihoods::gaussianised::Matching;
-use posterior_linalg::random::Streams;
 use posterior_optim::Signal;
-use posterior_report::{Curves, Item, Line, SummaryRow};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::time::Instant;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     /// Folder with `TABLE.csv` (the last column is the class), counted from the experiment's file; empty: tables are made up.
     folder: PathBuf,
@@ -43,7 +33,6 @@ pub(crate) struct Settings {
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
 struct TableSettings {
     /// Its name.
     name: String,
@@ -63,7 +52,7 @@ struct TableSettings {
 }
 
 impl Checked for Settings {
-    fn check(&self) -> Result<(), ExperimentError> {
+    fn check(&self) -> Result<()> {
         check_gaussian_labels(&self.matchings, &self.pseudo_counts)?;
         check_names("table", self.tables.iter().map(|t| t.name.as_str()))?;
         if self.splits == 0 {
@@ -91,8 +80,15 @@ struct Tried {
     seconds: f64,
 }
 
-/// What is asked of one.
-type Score = fn(&Tried) -> f64;
+/// What is told of those that were chosen, in the order of the columns.
+const QUANTITIES: [Quantity<Tried>; 6] = [
+    ("error", "error, %", |t| Some(t.test.error)),
+    ("nll", "NLL", |t| Some(t.test.nll)),
+    ("ece_midpoint", "ECE, midpoints", |t| Some(t.test.ece_midpoint)),
+    ("ece", "ECE", |t| Some(t.test.ece)),
+    ("pseudo_count", "pseudo-count", |t| Some(t.pseudo_count)),
+    ("seconds", "", |t| Some(t.seconds)),
+];
 
 /// The share of rows that are left out to choose: every fifth.
 const FOLDS: usize = 5;
@@ -102,8 +98,8 @@ fn condition(
     model: &CollapsedGp,
     data: &SeveralObservations,
     rows: Option<&[usize]>,
-) -> Result<Vec<InducingPosterior>, ExperimentError> {
-    let one = |k: usize| -> Result<_, ExperimentError> {
+) -> Result<Vec<InducingPosterior>> {
+    let one = |k: usize| -> Result<_> {
         let own: Observations = data.function(k);
         let own = rows.map_or_else(|| Ok(own.clone()), |rows| own.select(rows))?;
         Ok(model.clone().condition(&own)?.0)
@@ -111,11 +107,7 @@ fn condition(
     (0..data.functions()).map(one).collect()
 }
 
-fn predict(
-    posteriors: &[InducingPosterior],
-    means: &[f64],
-    x: MatRef<'_, f64>,
-) -> Result<Vec<f64>, ExperimentError> {
+fn predict(posteriors: &[InducingPosterior], means: &[f64], x: MatRef<'_, f64>) -> Result<Vec<f64>> {
     let all: Vec<&InducingPosterior> = posteriors.iter().collect();
     let found = InducingPosterior::latent_of_all(&all, x)?;
     let mean = Mat::from_fn(x.nrows(), means.len(), |i, k| means[k] + found[k].mean[(i, 0)]);
@@ -125,17 +117,13 @@ fn predict(
 
 /// The mean over columns of their standard deviations, times the root of their number; and the variance of all targets about theirs.
 fn beginning(data: &SeveralObservations) -> (f64, f64) {
-    let x = data.inputs();
-    let (n, d) = (x.nrows() as f64, x.ncols());
-    let deviation = |j: usize| {
-        let mean = x.col(j).iter().sum::<f64>() / n;
-        (x.col(j).iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n).sqrt()
-    };
-    let lengthscale = (0..d).map(deviation).sum::<f64>() / d as f64 * (d as f64).sqrt();
+    let (x, d) = (data.inputs(), data.inputs().ncols());
+    let column = |j: usize| deviation(&x.col(j).iter().copied().collect::<Vec<f64>>());
+    let lengthscale = (0..d).map(column).sum::<f64>() / d as f64 * (d as f64).sqrt();
     let all: Vec<f64> = (0..data.functions())
         .flat_map(|k| data.function(k).targets().col(0).iter().copied().collect::<Vec<f64>>())
         .collect();
-    let variance = all.iter().map(|t| t * t).sum::<f64>() / all.len() as f64;
+    let variance = mean(all.iter().map(|t| t * t));
     (if lengthscale > 0.0 { lengthscale } else { 1.0 }, variance.max(1e-6))
 }
 
@@ -144,7 +132,7 @@ fn try_one(
     (train, test): (&Labelled, &Labelled),
     inducing: &Mat<f64>,
     (matching, pseudo_count): (Matching, f64),
-) -> Result<Tried, ExperimentError> {
+) -> Result<Tried> {
     let clock = Instant::now();
     let (data, means) = train.gaussian_labels(matching, pseudo_count)?;
     let (lengthscale, variance) = beginning(&data);
@@ -174,7 +162,7 @@ fn split(
     all: &Labelled,
     (matching, split): (Matching, usize),
     (stage, context): (&str, &mut Context<'_>),
-) -> Result<Vec<Tried>, ExperimentError> {
+) -> Result<Vec<Tried>> {
     let streams = Streams::new(context.seed).child("experiment/split", split as u64);
     let (mut train, mut test) = all.split((table.train, table.test), streams)?;
     train.scale_with(&mut test);
@@ -187,30 +175,13 @@ fn split(
     Ok(out)
 }
 
-/// Scores over splits under `key`.
-fn scores(out: &mut Map<String, Value>, prefix: &str, chosen: &[Tried]) -> Result<(), ExperimentError> {
-    let columns: [(&str, Score); 6] = [
-        ("error", |t| t.test.error),
-        ("nll", |t| t.test.nll),
-        ("ece", |t| t.test.ece),
-        ("ece_midpoint", |t| t.test.ece_midpoint),
-        ("pseudo_count", |t| t.pseudo_count),
-        ("seconds", |t| t.seconds),
-    ];
-    for (key, value) in columns {
-        put(out, &format!("{prefix}{key}"), &chosen.iter().map(value).collect::<Vec<f64>>())?;
-    }
-    Ok(())
-}
-
 fn least(tried: &[Tried], by: fn(&Tried) -> f64) -> Option<Tried> {
     tried.iter().copied().min_by(|a, b| by(a).total_cmp(&by(b)))
 }
 
 /// Fits every matching with every pseudo-count to every split of every table.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
-    let (mut numbers, mut series) = (Map::new(), Map::new());
-    let (mut tables, mut figures, mut facts) = (Vec::new(), Vec::new(), Vec::new());
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
+    let mut out = Measured::default();
     for (index, table) in settings.tables.iter().enumerate() {
         let made_up = table.absent || settings.folder.as_os_str().is_empty();
         let all = match made_up {
@@ -223,7 +194,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
             }
         };
         let what = if made_up { "made up, " } else { "" };
-        facts.push(SummaryRow::new(
+        out.facts.push(SummaryRow::new(
             table.name.clone(),
             format!(
                 "{what}{} and {} rows of {}, {} columns, {} classes",
@@ -234,7 +205,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
                 all.classes
             ),
         ));
-        let (mut own, mut curves, mut lines) = (Map::new(), Map::new(), Vec::new());
+        let mut lines = Vec::new();
         for &matching in &settings.matchings {
             let mut by_split: Vec<Vec<Tried>> = Vec::new();
             for number in 0..settings.splits {
@@ -248,46 +219,30 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
                 by_split.iter().filter_map(|tried| least(tried, by)).collect()
             };
             let mut found = Map::new();
-            scores(&mut found, "", &chosen(|t| t.train_nll))?;
-            scores(&mut found, "left_out_", &chosen(|t| t.left_out_nll))?;
-            own.insert(matching.name().into(), Value::Object(found));
-            let mean = |k: usize, value: fn(&Tried) -> f64| {
-                by_split.iter().map(|tried| value(&tried[k])).sum::<f64>() / by_split.len() as f64
-            };
-            let along: Vec<f64> =
-                (0..settings.pseudo_counts.len()).map(|k| mean(k, |t| t.test.nll)).collect();
+            put_all(&mut found, "", &chosen(|t| t.train_nll), &QUANTITIES)?;
+            put_all(&mut found, "left_out_", &chosen(|t| t.left_out_nll), &QUANTITIES)?;
+            out.numbers["tables"][&table.name][matching.name()] = Value::Object(found);
+            let nll = |k: usize| mean(by_split.iter().map(|tried| tried[k].test.nll));
+            let along = (0..settings.pseudo_counts.len()).map(nll).collect();
             lines.push(Line::new(matching.name(), settings.pseudo_counts.clone(), along));
-            curves.insert(matching.name().into(), json!(by_split));
+            out.series[&table.name][matching.name()] = json!(by_split);
         }
-        figures.push(Item::from(
+        out.figures.push(Item::from(
             Curves::new(format!("{}: NLL of test rows", table.name), "pseudo-count", "NLL", lines)
                 .logarithmic(true, false),
         ));
         let by_choice = |title: &str, prefix: &str| {
-            let keys = ["error", "nll", "ece_midpoint", "ece", "pseudo_count"];
-            let keys = keys.map(|key| format!("{prefix}{key}_shown"));
-            let heads = ["error, %", "NLL", "ECE, midpoints", "ECE", "pseudo-count"];
-            let columns: Vec<(&str, &str)> = keys.iter().map(String::as_str).zip(heads).collect();
             NumberTable::by_name(
                 &format!("{}: {title}", table.name),
                 "matching",
                 &format!("tables.{}", table.name),
                 settings.matchings.iter().map(|m| m.name()),
-                &columns,
+                &shown_columns(prefix, &QUANTITIES),
                 "Means over splits with standard errors.",
             )
         };
-        tables.push(by_choice("pseudo-counts by the training labels", ""));
-        tables.push(by_choice("pseudo-counts by labels of rows left out", "left_out_"));
-        numbers.insert(table.name.clone(), Value::Object(own));
-        series.insert(table.name.clone(), Value::Object(curves));
+        out.tables.push(by_choice("pseudo-counts by the training labels", ""));
+        out.tables.push(by_choice("pseudo-counts by labels of rows left out", "left_out_"));
     }
-    Ok(Measured {
-        numbers: json!({ "tables": numbers }),
-        series: Value::Object(series),
-        tables,
-        figures,
-        facts,
-        notes: Vec::new(),
-    })
+    Ok(out)
 }

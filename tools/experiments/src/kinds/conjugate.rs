@@ -3,7 +3,7 @@
 //!
 //! Source: Antorán (2024), chapters 5 and 6; MacKay (1992); spec `linearised_laplace`, sections 3.3 and 5.1.
 
-use crate::ExperimentError;
+use crate::kinds::prelude::*;
 use crate::tangent::Tangent;
 use posterior_linear::evidence::{EvidenceOptions, SpectralEvidence};
 use std::f64::consts::TAU;
@@ -50,7 +50,7 @@ impl Learned {
 }
 
 impl Conjugate {
-    pub(super) fn new(tangent: &Tangent) -> Result<Self, ExperimentError> {
+    pub(super) fn new(tangent: &Tangent) -> Result<Self> {
         let (dimension, noise_variance) = (tangent.dimension(), tangent.noise_variance);
         Ok(Self { spectrum: tangent.spectrum()?, dimension, noise_variance })
     }

@@ -2,31 +2,21 @@
 //!
 //! After section 4.3 of spec `likelihood_approximations` (Poisson counts by Gaussian pseudo-targets), whose source has no counts.
 
-use super::Checked;
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use crate::gaussian::check_names;
-use crate::measured::{Measured, NumberTable};
-use crate::numbers::put;
+use crate::kinds::prelude::*;
 use posterior_data::Selection;
 use posterior_data::synthetic::{SmoothTargets, smooth_counts};
 use posterior_likelihoods::gaussianised::Matching;
 use posterior_likelihoods::{Likelihood, Poisson};
-use posterior_linalg::random::Streams;
-use posterior_models::options::{InferenceName, LikelihoodName, OutputRequest, PriorSettings, PseudoCount};
+use posterior_models::options::{PriorSettings, InferenceName, LikelihoodName, OutputRequest, PseudoCount};
 use posterior_models::{
     FitRequest, Method, Model, ModelData, Observed, Predicted, Question, choose_likelihood,
 };
 use posterior_optim::Signal;
-use posterior_report::{Curves, Item, Line, SummaryRow};
 use rand::RngExt;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
 use std::time::Instant;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     /// The covariance function, as text.
     kernel: String,
@@ -50,7 +40,7 @@ pub(crate) struct Settings {
 
 /// How to infer, in the words of `posterior fit`.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case")]
 struct CountMethod {
     name: String,
     inference: InferenceName,
@@ -61,7 +51,7 @@ struct CountMethod {
 }
 
 impl Checked for Settings {
-    fn check(&self) -> Result<(), ExperimentError> {
+    fn check(&self) -> Result<()> {
         check_names("method", self.methods.iter().map(|m| m.name.as_str()))?;
         if self.functions == 0 || self.train < 2 || self.test == 0 {
             return refused("`functions`, `train` and `test` are at least 1, 2 and 1");
@@ -85,6 +75,16 @@ struct Found {
     seconds: f64,
 }
 
+/// What is averaged over functions.
+const QUANTITIES: [Quantity<Found>; 3] = [
+    ("nll", "NLL", |f| Some(f.nll)),
+    ("pseudo_count", "pseudo-count", |f| f.pseudo_count),
+    ("seconds", "seconds", |f| Some(f.seconds)),
+];
+
+/// Shares inside the intervals of each level.
+type Shares = fn(&Found) -> [f64; 3];
+
 /// `u` with `P(Y < y) + U P(Y = y)`, uniform where counts come from what was predicted, whatever their grain.
 fn place(likelihood: &Poisson, y: f64, (mean, variance): (f64, f64), uniform: f64) -> f64 {
     let mass = |count: f64| likelihood.log_predictive_density(&[count], &[mean], &[variance]).exp();
@@ -96,12 +96,7 @@ fn inside(u: f64, level: u32) -> bool {
     (u - 0.5).abs() <= 0.5 * f64::from(level) / 100.0
 }
 
-fn fit(
-    settings: &Settings,
-    method: &CountMethod,
-    made: &SmoothTargets,
-    seed: u64,
-) -> Result<Found, ExperimentError> {
+fn fit(settings: &Settings, method: &CountMethod, made: &SmoothTargets, seed: u64) -> Result<Found> {
     let table = made.table();
     let rows: Vec<usize> = (0..settings.train).collect();
     let labels = OutputRequest {
@@ -111,16 +106,8 @@ fn fit(
         pseudo_count: method.pseudo_count,
         ..OutputRequest::default()
     };
-    let kernel = settings.kernel.parse()?;
     let usual = FitRequest::default();
-    let request = FitRequest {
-        columns: Selection { target: "count".into(), ..Selection::default() },
-        method: method.method.clone().unwrap_or(usual.method.clone()),
-        output: labels,
-        seed,
-        prior: PriorSettings { kernel, ..usual.prior },
-        ..usual
-    };
+    let request = FitRequest { columns: Selection { target: "count".into(), ..Selection::default() }, method: method.method.clone().unwrap_or(usual.method.clone()), output: labels, seed, prior: PriorSettings { kernel: settings.kernel.parse()?, ..usual.prior }, ..usual };
     let clock = Instant::now();
     let chosen = choose_likelihood(&table, "count", &rows, request.output.likelihood, &request.columns)?;
     let observed = Observed::from_table(&table, &rows, &request, chosen)?;
@@ -158,9 +145,9 @@ fn fit(
 }
 
 /// Fits every method to every function.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
     let likelihood = Poisson::new(1)?;
-    let (mut numbers, mut series) = (Map::new(), Map::new());
+    let mut out = Measured::default();
     let (mut least, mut by_method) = (Vec::new(), vec![Vec::new(); settings.methods.len()]);
     for function in 0..settings.functions {
         let streams = Streams::new(context.seed).child("experiment/function", function as u64);
@@ -186,27 +173,22 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
         let mut own = Map::new();
         let column = |value: &dyn Fn(&Found) -> f64| all.iter().map(value).collect::<Vec<f64>>();
         let excess: Vec<f64> = all.iter().zip(&least).map(|(f, least)| f.nll - least).collect();
-        put(&mut own, "nll", &column(&|f| f.nll))?;
         put(&mut own, "excess", &excess)?;
-        put(&mut own, "seconds", &column(&|f| f.seconds))?;
-        for (k, level) in LEVELS.into_iter().enumerate() {
-            put(&mut own, &format!("counts_{level}"), &column(&|f| 100.0 * f.counts[k]))?;
-            put(&mut own, &format!("rates_{level}"), &column(&|f| 100.0 * f.rates[k]))?;
-            for (what, of) in [("counts", Found::counts as fn(&Found) -> &[f64; 3]), ("rates", Found::rates)]
-            {
-                let mean = all.iter().map(|f| 100.0 * of(f)[k]).sum::<f64>() / all.len() as f64;
+        put_all(&mut own, "", all, &QUANTITIES)?;
+        let covered: [(&str, Shares); 2] = [("counts", |f| f.counts), ("rates", |f| f.rates)];
+        for (what, of) in covered {
+            for (k, level) in LEVELS.into_iter().enumerate() {
+                let shares = column(&|f| 100.0 * of(f)[k]);
+                let mean = shares.iter().sum::<f64>() / all.len() as f64;
+                put(&mut own, &format!("{what}_{level}"), &shares)?;
                 own.insert(format!("{what}_{level}_off"), json!((mean - f64::from(level)).abs()));
             }
-        }
-        let counts: Vec<f64> = all.iter().filter_map(|f| f.pseudo_count).collect();
-        if !counts.is_empty() {
-            put(&mut own, "pseudo_count", &counts)?;
         }
         let nominal: Vec<f64> = LEVELS.iter().map(|l| f64::from(*l)).collect();
         let reached = (0..3).map(|k| column(&|f| 100.0 * f.rates[k]).iter().sum::<f64>() / all.len() as f64);
         lines.push(Line::new(method.name.clone(), nominal, reached.collect()));
-        series.insert(method.name.clone(), json!(all));
-        numbers.insert(method.name.clone(), Value::Object(own));
+        out.series[&method.name] = json!(all);
+        out.numbers["methods"][&method.name] = Value::Object(own);
     }
     let mut truth = Map::new();
     put(&mut truth, "nll", &least)?;
@@ -216,60 +198,32 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
         let share = f64::from(level) / 100.0;
         truth.insert(format!("binomial_{level}"), json!(100.0 * (share * (1.0 - share) / rows).sqrt()));
     }
+    out.numbers["truth"] = Value::Object(truth);
     let names = || settings.methods.iter().map(|m| m.name.as_str());
-    let coverage = NumberTable::by_name(
+    let coverage = [("counts", "counts, "), ("rates", "rates, ")].map(|(what, words)| {
+        LEVELS.map(|level| {
+            let words = if level == LEVELS[0] { words } else { "" };
+            (format!("{what}_{level}_shown"), format!("{words}{level}"))
+        })
+    });
+    let coverage = coverage.concat();
+    out.tables.push(NumberTable::by_name(
         "Coverage, %",
         "inference",
         "methods",
         names(),
-        &[
-            ("counts_50_shown", "counts, 50"),
-            ("counts_90_shown", "90"),
-            ("counts_95_shown", "95"),
-            ("rates_50_shown", "rates, 50"),
-            ("rates_90_shown", "90"),
-            ("rates_95_shown", "95"),
-        ],
+        &coverage,
         "Shares of new counts, and of the rates that they were drawn from, in central intervals; means over functions with standard errors. Counts have a grain: those at the ends of an interval are in it with the share that belongs there.",
-    );
-    let scores = NumberTable::by_name(
-        "Scores",
-        "inference",
-        "methods",
-        names(),
-        &[
-            ("nll_shown", "NLL"),
-            ("excess_shown", "NLL above that of the rates"),
-            ("pseudo_count_shown", "pseudo-count"),
-            ("seconds_shown", "seconds"),
-        ],
-        "",
-    );
-    let figure = Curves::new("Rates inside their intervals", "level, %", "rates inside, %", lines);
-    Ok(Measured {
-        numbers: json!({ "methods": numbers, "truth": truth }),
-        series: Value::Object(series),
-        tables: vec![coverage, scores],
-        figures: vec![Item::from(figure)],
-        facts: vec![SummaryRow::new(
-            "functions",
-            format!(
-                "{}, each {} and {} rows, {} columns",
-                settings.functions, settings.train, settings.test, settings.columns
-            ),
-        )],
-        notes: Vec::new(),
-    })
-}
-
-impl Found {
-    fn counts(&self) -> &[f64; 3] {
-        &self.counts
-    }
-
-    fn rates(&self) -> &[f64; 3] {
-        &self.rates
-    }
+    ));
+    let mut columns = shown_columns("", &QUANTITIES);
+    columns.insert(1, ("excess_shown".into(), "NLL above that of the rates"));
+    out.tables.push(NumberTable::by_name("Scores", "inference", "methods", names(), &columns, ""));
+    out.figures
+        .push(Curves::new("Rates inside their intervals", "level, %", "rates inside, %", lines).into());
+    let Settings { functions, train, test, columns, .. } = settings;
+    let what = format!("{functions}, each {train} and {test} rows, {columns} columns");
+    out.facts.push(SummaryRow::new("functions", what));
+    Ok(out)
 }
 
 #[cfg(test)]

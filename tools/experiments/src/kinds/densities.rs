@@ -2,22 +2,14 @@
 //!
 //! Serves figures 1, 6 and 7 of Bui's *Likelihood approximations via Gaussian approximate inference*.
 
-use super::Checked;
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use crate::gaussian::check_names;
+use crate::kinds::prelude::*;
 use crate::labels::MATCHINGS;
-use crate::measured::{Measured, NumberTable};
 use posterior_likelihoods::gaussianised::{Matching, beta, gamma};
-use posterior_report::{Curves, Item, Line, SummaryRow};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
 
 use std::f64::consts::PI;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     #[serde(rename = "density")]
     densities: Vec<Density>,
@@ -34,7 +26,6 @@ enum Family {
 }
 
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Density {
     /// Its name.
     name: String,
@@ -47,7 +38,7 @@ struct Density {
 }
 
 impl Checked for Settings {
-    fn check(&self) -> Result<(), ExperimentError> {
+    fn check(&self) -> Result<()> {
         check_names("density", self.densities.iter().map(|d| d.name.as_str()))?;
         let range = 1e-3..=1e3;
         if self.densities.iter().any(|d| !range.contains(&d.first) || !range.contains(&d.second)) {
@@ -155,31 +146,23 @@ impl Density {
             "gain_nearby_to": self.gain(q, |q| self.reverse(q)),
             "gain_nearby_from": self.gain(q, |q| self.forward(q)),
         });
-        if let (Family::Gamma, Value::Object(map)) = (self.family, &mut out) {
+        if self.family == Family::Gamma {
             let (mean, variance) = self.original_moments(q);
-            map.insert("original_mean_error".into(), json!(mean.abs()));
-            map.insert("original_variance_error".into(), json!(variance.abs()));
+            out["original_mean_error"] = json!(mean.abs());
+            out["original_variance_error"] = json!(variance.abs());
         }
         out
     }
 
     fn gain(&self, q: Normal, divergence: impl Fn(Normal) -> f64) -> f64 {
         let here = divergence(q);
-        let places = [
-            (1.0, 0.0),
-            (-1.0, 0.0),
-            (0.0, 1.0),
-            (0.0, -1.0),
-            (1.0, 1.0),
-            (1.0, -1.0),
-            (-1.0, 1.0),
-            (-1.0, -1.0),
-        ];
+        let steps = [-1.0, 0.0, 1.0];
+        let places = steps.into_iter().flat_map(|m| steps.map(|v| (m, v))).filter(|at| *at != (0.0, 0.0));
         let near = places.map(|(m, v)| {
             let mean = q.mean + 0.02 * m * q.variance.sqrt();
             here - divergence(Normal { mean, variance: q.variance * (1.0 + 0.02 * v) })
         });
-        near.into_iter().fold(f64::NEG_INFINITY, f64::max)
+        near.fold(f64::NEG_INFINITY, f64::max)
     }
 
     /// Both densities: of logarithm or logit, and of the variable itself, whose log density is that less `log |dω/dψ|`.
@@ -191,18 +174,14 @@ impl Density {
         let grid = |low: f64, high: f64| -> Vec<f64> {
             (0..POINTS).map(|i| low + (high - low) * i as f64 / (POINTS - 1) as f64).collect()
         };
+        let own: Box<dyn Fn(f64) -> f64 + '_> = Box::new(|at| self.log_density(at));
+        let mut logs = vec![("density", own)];
+        logs.extend(fits.iter().map(|(matching, q)| -> (&str, Box<dyn Fn(f64) -> f64 + '_>) {
+            (matching.name(), Box::new(|at| q.log_density(at)))
+        }));
         let lines = |x: &[f64], value: &dyn Fn(f64, LogDensity<'_>) -> f64| -> Vec<Line> {
-            let own: Box<dyn Fn(f64) -> f64 + '_> = Box::new(|at| self.log_density(at));
-            let fits = fits.iter().map(|(matching, q)| {
-                let log: Box<dyn Fn(f64) -> f64 + '_> = Box::new(|at| q.log_density(at));
-                (matching.name(), log)
-            });
-            std::iter::once(("density", own))
-                .chain(fits)
-                .map(|(name, log)| {
-                    Line::new(name, x.to_vec(), x.iter().map(|at| value(*at, &*log)).collect())
-                })
-                .collect()
+            let along = |log: LogDensity<'_>| x.iter().map(|at| value(*at, log)).collect();
+            logs.iter().map(|(name, log)| Line::new(*name, x.to_vec(), along(&**log))).collect()
         };
         let (basis, variable) = match self.family {
             Family::Gamma => ("log ω", format!("Gamma({}, {})", self.first, self.second)),
@@ -232,16 +211,17 @@ impl Density {
 }
 
 /// Matches every density in every way that it has.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
-    let (mut numbers, mut figures, mut tables) = (Map::new(), Vec::new(), Vec::new());
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
+    let mut out = Measured::default();
     for (done, density) in settings.densities.iter().enumerate() {
         context.step(&density.name, done, settings.densities.len())?;
         let fits: Vec<(Matching, Normal)> =
             MATCHINGS.into_iter().filter_map(|m| Some((m, density.fit(m)?))).collect();
-        let each: Map<String, Value> =
-            fits.iter().map(|(m, q)| (m.name().to_string(), density.numbers(*q))).collect();
-        figures.extend(density.figures(&fits));
-        tables.push(NumberTable::by_name(
+        for (matching, q) in &fits {
+            out.numbers["densities"][&density.name][matching.name()] = density.numbers(*q);
+        }
+        out.figures.extend(density.figures(&fits));
+        out.tables.push(NumberTable::by_name(
             &density.name,
             "matching",
             &format!("densities.{}", density.name),
@@ -256,17 +236,9 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
             ],
             "Divergences in nats, by the trapezoid rule. The slope is in standard deviations of the Gaussian.",
         ));
-        numbers.insert(density.name.clone(), Value::Object(each));
     }
-    let facts = vec![SummaryRow::new("densities", settings.densities.len().to_string())];
-    Ok(Measured {
-        numbers: json!({ "densities": numbers }),
-        series: Value::Null,
-        tables,
-        figures,
-        facts,
-        notes: Vec::new(),
-    })
+    out.facts.push(SummaryRow::new("densities", settings.densities.len().to_string()));
+    Ok(out)
 }
 
 #[cfg(test)]

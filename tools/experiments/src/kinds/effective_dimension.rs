@@ -1,23 +1,16 @@
 //! Two estimators of the effective dimension from few posterior samples, held against closed forms (thesis figure 6.3).
 
-use super::Checked;
 use super::conjugate::{Conjugate, Update};
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use crate::measured::{Measured, NumberTable};
+use crate::kinds::prelude::*;
 use crate::tangent::{TrainedToy, product};
-use crate::toy::{ToySettings, mean};
+use crate::toy::ToySettings;
 use crate::training::TrainingSettings;
-use posterior_linalg::random::Streams;
 use posterior_linear::{LinearError, Prior};
-use posterior_report::{Distribution, Distributions, Item};
-use serde::Deserialize;
-use serde_json::json;
+use posterior_report::{Distribution, Distributions};
 use toml::Table;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     data: ToySettings,
     network: Table,
@@ -38,7 +31,7 @@ fn variance(values: &[f64]) -> f64 {
 }
 
 /// Trains the network, draws exact posterior samples, estimates.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
     let (samples, repetitions) = (settings.samples, settings.repetitions);
     if samples == 0 || repetitions < 2 || samples.saturating_mul(repetitions) > 10_000_000 {
         return refused(

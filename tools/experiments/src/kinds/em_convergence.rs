@@ -2,14 +2,11 @@
 //!
 //! Serves figure 6.6 of the thesis (right) and figure 6.7.
 
-use super::Checked;
+use super::along::{arrival, maximum};
 use super::fidelity::{check_priors, prior_name};
 use crate::classifier::{Classifier, Curvature, LearnedPrecisions, NetworkSettings, TurnSettings, Untrained};
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use crate::gaussian::check_names;
 use crate::images::ImageSettings;
-use crate::measured::{Measured, NumberTable};
+use crate::kinds::prelude::*;
 use crate::training::TrainingSettings;
 use posterior_laplace::sampled::{self, ModeSolver, Solver};
 use posterior_laplace::{Data, PriorKind, Problem, Run, SampledOptions, Stage};
@@ -17,13 +14,9 @@ use posterior_likelihoods::Integration;
 use posterior_linear::LinearError;
 use posterior_linear::evidence::EvidenceOptions;
 use posterior_linear::sampled::{ConjugateOptions, sampled_bound};
-use posterior_report::{Curves, Item, Line, Note};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     data: ImageSettings,
     training: TrainingSettings,
@@ -40,7 +33,6 @@ pub(crate) struct Settings {
 
 /// The table `[sampled]`.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct SampledSettings {
     /// Samples of each turn.
     samples: usize,
@@ -50,7 +42,6 @@ struct SampledSettings {
 
 /// The table `[bounds]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct BoundSettings {
     /// Curvatures whose bound is drawn; the first is what others are compared with.
     curvatures: Vec<Curvature>,
@@ -65,7 +56,7 @@ struct BoundSettings {
 }
 
 impl Checked for Settings {
-    fn check(&self) -> Result<(), ExperimentError> {
+    fn check(&self) -> Result<()> {
         check_names("network", self.networks.iter().map(|n| n.name.as_str()))?;
         check_priors(&self.priors)?;
         self.turns.check()?;
@@ -80,7 +71,7 @@ impl Checked for Settings {
                 || !(b.span > 1.0 && b.span.is_finite())
                 || !(3..=10_000).contains(&b.points)
                 || b.steps == 0
-                || !(b.tolerance > 0.0 && b.tolerance.is_finite())
+                || !positive(b.tolerance)
         };
         if self.bounds.as_ref().is_some_and(wrong) {
             return refused(
@@ -103,7 +94,7 @@ fn by_samples(
     (kind, turns): (&PriorKind, &TurnSettings),
     own: SampledSettings,
     context: &mut Context<'_>,
-) -> Result<(LearnedPrecisions, Vec<sampled::EmStep>), ExperimentError> {
+) -> Result<(LearnedPrecisions, Vec<sampled::EmStep>)> {
     let options = SampledOptions {
         samples_em: own.samples,
         samples: 1,
@@ -135,18 +126,8 @@ fn by_samples(
     Ok((learned, turns))
 }
 
-/// Steps after which a precision stays within a tenth of another; none if it does not.
-pub(super) fn arrival(trace: &[Vec<f64>], target: f64) -> Option<usize> {
-    let away = |a: f64| (a / target - 1.0).abs() > 0.1;
-    match trace.iter().rposition(|step| away(step[0])) {
-        None => Some(0),
-        Some(last) if last + 1 < trace.len() => Some(last + 1),
-        Some(_) => None,
-    }
-}
-
 /// Trains every network and follows its precisions.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
     let (mut numbers, mut series, mut out) = (Map::new(), Map::new(), Measured::default());
     for network in &settings.networks {
         let name = &network.name;
@@ -197,7 +178,7 @@ fn of_prior<'s>(
     kind: &PriorKind,
     untrained: &mut Untrained<'_>,
     context: &mut Context<'_>,
-) -> Result<Vec<(&'s str, LearnedPrecisions)>, ExperimentError> {
+) -> Result<Vec<(&'s str, LearnedPrecisions)>> {
     let depends = (untrained.depends(), settings.turns, kind);
     let mut all = Vec::new();
     for &curvature in &settings.curvatures {
@@ -232,7 +213,8 @@ fn of_traces(learned: &[(&str, LearnedPrecisions)]) -> Value {
         if last.len() == 1 {
             numbers["precision"] = last[0].into();
             numbers["over_first"] = (last[0] / first[0]).into();
-            numbers["arrival"] = arrival(&own.precisions, last[0]).into();
+            let trace: Vec<f64> = own.precisions.iter().map(|p| p[0]).collect();
+            numbers["arrival"] = arrival(&trace, last[0], 0.1).into();
         } else {
             let group = |g: usize| {
                 // Whether it still grew in the second half.
@@ -286,10 +268,8 @@ fn table_of_traces(network: &str, kind: &PriorKind, learned: &[(&str, LearnedPre
 fn pictures_of_traces(network: &str, kind: &PriorKind, learned: &[(&str, LearnedPrecisions)]) -> Vec<Item> {
     let groups = learned.first().map_or(&[][..], |l| &l.1.groups);
     let picture = |g: usize| {
-        let line = |(name, own): &(&str, LearnedPrecisions)| {
-            let y: Vec<f64> = own.precisions.iter().map(|p| p[g]).collect();
-            Line::new(*name, (0..y.len()).map(|i| i as f64).collect(), y)
-        };
+        let line =
+            |(name, own): &(&str, LearnedPrecisions)| by_step(*name, own.precisions.iter().map(|p| p[g]));
         let title = match kind {
             PriorKind::Scalar => format!("{network}: precision by turn"),
             _ => format!("{network}: precision of {} by turn", groups[g]),
@@ -316,27 +296,13 @@ struct Bounds {
     curves: Vec<Bound>,
 }
 
-/// The maximum of a function of the logarithm that rises and then falls, by golden section to a relative 1e-6.
-fn maximum(
-    (low, high): (f64, f64),
-    mut value: impl FnMut(f64) -> Result<f64, ExperimentError>,
-) -> Result<f64, ExperimentError> {
-    let (mut low, mut high) = (low.ln(), high.ln());
-    let ratio = 0.5 * (5f64.sqrt() - 1.0);
-    while high - low > 1e-6 {
-        let (left, right) = (high - ratio * (high - low), low + ratio * (high - low));
-        if value(left.exp())? < value(right.exp())? { low = left } else { high = right }
-    }
-    Ok((0.5 * (low + high)).exp())
-}
-
 /// Bounds for one mode: `-1/2 [a |w|² + log det(I + M / a)]` by every curvature, and `1/2 [d log a - a (|w|² + Tr H^-1)]` with the trace by samples; both without their constant.
 fn of_bounds(
     settings: &Settings,
     bounds: &BoundSettings,
     untrained: &mut Untrained<'_>,
     context: &mut Context<'_>,
-) -> Result<Bounds, ExperimentError> {
+) -> Result<Bounds> {
     let depends = (untrained.depends(), settings.turns, bounds, settings.sampled);
     context.once("bounds", &depends, |context| {
         let classifier = untrained.trained(context)?;
@@ -349,9 +315,9 @@ fn of_bounds(
             (0..bounds.points).map(|i| best / bounds.span * (step * i as f64).exp()).collect();
         let range = EvidenceOptions::default().precisions;
         let mut curves = Vec::new();
-        let mut add = |name: &str, value: &dyn Fn(f64) -> Result<f64, ExperimentError>| {
+        let mut add = |name: &str, value: &dyn Fn(f64) -> Result<f64>| {
             let values = precisions.iter().map(|a| value(*a)).collect::<Result<_, _>>()?;
-            curves.push(Bound { name: name.into(), values, optimum: maximum(range, value)? });
+            curves.push(Bound { name: name.into(), values, optimum: maximum(range, 1e-6, value)? });
             Ok::<(), ExperimentError>(())
         };
         let prior = classifier.prior(&PriorKind::Scalar, best)?;
@@ -406,21 +372,5 @@ impl Bounds {
                 .logarithmic(true, false)
                 .captioned("Diamonds: optima. All for one mode, that of the optimum by the first curvature.")
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_maximum_is_found_and_arrival_counts_the_last_excursion() {
-        // d log a - a s has its maximum at d / s.
-        let found = maximum((1e-8, 1e10), |a| Ok(7.0 * a.ln() - a * 0.25)).unwrap();
-        assert!((found / 28.0 - 1.0).abs() < 1e-5, "{found}");
-        let trace = |values: &[f64]| values.iter().map(|v| vec![*v]).collect::<Vec<_>>();
-        assert_eq!(arrival(&trace(&[5.0, 1.05, 2.0, 1.01, 1.0]), 1.0), Some(3));
-        assert_eq!(arrival(&trace(&[1.0, 1.0]), 1.0), Some(0));
-        assert_eq!(arrival(&trace(&[1.0, 2.0]), 1.0), None);
     }
 }

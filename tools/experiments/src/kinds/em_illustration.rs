@@ -2,15 +2,11 @@
 //!
 //! Before, the precision is the one given; after, it is where turns with samples lead. Serves figure 6.5 of the thesis.
 
-use super::Checked;
 use super::conjugate::{Conjugate, Update};
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use crate::measured::{Measured, NumberTable};
+use crate::kinds::prelude::*;
 use crate::tangent::{Tangent, TrainedToy, product};
-use crate::toy::{ToySettings, deviation, mean};
+use crate::toy::{ToySettings, deviation};
 use crate::training::TrainingSettings;
-use faer::{Mat, MatRef};
 use posterior_laplace::sampled::{self, ConjugateOptions, ModeSolver, Solver};
 use posterior_laplace::{Data, ModeOptions, Problem, Run, SampledOptions, Stage};
 use posterior_likelihoods::{Gaussian, Integration, OutputLikelihood};
@@ -21,14 +17,11 @@ use posterior_linear::sampled::{
 use posterior_linear::structure::Conditioned;
 use posterior_linear::{LinearError, Prior};
 use posterior_optim::{Reason, Signal};
-use posterior_report::{Curves, Item, Line, Plane, PlaneKind, PlanePanel, PosteriorPanels, TitledPosterior};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use posterior_report::{Plane, PlaneKind, PlanePanel, PosteriorPanels, TitledPosterior};
 use toml::Table;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     data: ToySettings,
     network: Table,
@@ -48,9 +41,9 @@ pub(crate) struct Settings {
 }
 
 impl Checked for Settings {
-    fn check(&self) -> Result<(), ExperimentError> {
+    fn check(&self) -> Result<()> {
         let counts = [self.samples, self.turns, self.shown, self.steps, self.batch];
-        if counts.contains(&0) || !(self.precision > 0.0 && self.precision.is_finite()) {
+        if counts.contains(&0) || !positive(self.precision) {
             return refused(
                 "`samples`, `turns`, `shown`, `steps` and `batch` are at least 1, `precision` is positive",
             );
@@ -68,7 +61,7 @@ fn learned(
     trained: &TrainedToy,
     likelihood: &OutputLikelihood,
     context: &mut Context<'_>,
-) -> Result<Vec<f64>, ExperimentError> {
+) -> Result<Vec<f64>> {
     let options = SampledOptions {
         samples_em: settings.samples,
         samples: 1,
@@ -115,7 +108,7 @@ struct Model<'a> {
 }
 
 impl<'a> Model<'a> {
-    fn new(tangent: &'a Tangent, likelihood: &'a OutputLikelihood) -> Result<Self, ExperimentError> {
+    fn new(tangent: &'a Tangent, likelihood: &'a OutputLikelihood) -> Result<Self> {
         let kernel = &tangent.features * tangent.features.transpose();
         let n = kernel.nrows();
         if n < 2 {
@@ -167,7 +160,7 @@ impl Model<'_> {
         (precision, posterior): (f64, &Conditioned),
         stage: &str,
         context: &mut Context<'_>,
-    ) -> Result<Drawn, ExperimentError> {
+    ) -> Result<Drawn> {
         let (d, seed) = (self.tangent.dimension(), context.seed);
         let model = SampledModel::new(&self.features, &self.source, self.likelihood);
         let noise = Noise::draw(&model, 0..settings.samples, seed, &mut |_, _| Signal::Continue)?;
@@ -246,7 +239,7 @@ impl Model<'_> {
 }
 
 /// Trains the network, learns the precision, and looks at both.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
     let trained = TrainedToy::new(&settings.data, &settings.network, &settings.training, context)?;
     let (toy, tangent) = (&trained.toy, scaled(trained.tangent(&trained.network)?));
     let likelihood = OutputLikelihood::Gaussian(Gaussian::independent(vec![tangent.noise_variance])?);
@@ -260,11 +253,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
     for (name, precision) in [("before", settings.precision), ("after", after)] {
         let posterior = curvature.condition(&Prior::scalar(d, precision)?, 1.0).map_err(LinearError::from)?;
         let drawn = model.draw(settings, (precision, &posterior), &format!("samples {name}"), context)?;
-        let spread = |samples: &Mat<f64>| -> Vec<f64> {
-            let functions = &tangent.grid * samples;
-            let k = settings.samples as f64;
-            functions.row_iter().map(|row| (row.squared_norm_l2() / k).sqrt()).collect()
-        };
+        let spread = |samples: &Mat<f64>| -> Vec<f64> { root_mean_squares(&(&tangent.grid * samples)) };
         let (descended, spread) = (spread(&drawn.samples), spread(&drawn.exact));
         let exact: Vec<f64> =
             crate::tangent::variances(&posterior, tangent.grid.as_ref()).iter().map(|v| v.sqrt()).collect();

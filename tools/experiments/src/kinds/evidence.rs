@@ -2,30 +2,23 @@
 //!
 //! Serves figures 6.1 and 6.2 of the thesis, and holds learned precisions against a search by brute force.
 
-use super::Checked;
+use super::along::{arrival, logarithmic, maximum};
 use super::bands::CurvatureName;
-use super::conjugate::{Conjugate, Learned, Update};
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use crate::measured::{Measured, NumberTable};
+use super::conjugate::{Conjugate, Update};
+use crate::kinds::prelude::*;
 use crate::tangent::{Tangent, TrainedToy, product};
 use crate::toy::ToySettings;
 use crate::training::TrainingSettings;
-use faer::Mat;
 use posterior_laplace::fit::NoiseModel;
 use posterior_laplace::{Data, FitOptions, Mode, PriorKind, Run, Tune, fit};
 use posterior_likelihoods::{Gaussian, OutputLikelihood};
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linear::structure::StructureError;
-use posterior_report::{Curves, Item, Line};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
 use std::f64::consts::TAU;
 use toml::Table;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     data: ToySettings,
     network: Table,
@@ -58,12 +51,7 @@ fn thousand() -> usize {
 }
 
 /// `log N(y - f0; 0, sigma² I + Phi Phi' / a)` from its definition: one Cholesky factor of n x n.
-fn brute_force(
-    kernel: &Mat<f64>,
-    targets: &[f64],
-    noise_variance: f64,
-    precision: f64,
-) -> Result<f64, ExperimentError> {
+fn brute_force(kernel: &Mat<f64>, targets: &[f64], noise_variance: f64, precision: f64) -> Result<f64> {
     let n = targets.len();
     let covariance =
         Mat::from_fn(n, n, |i, j| kernel[(i, j)] / precision + if i == j { noise_variance } else { 0.0 });
@@ -79,23 +67,11 @@ fn brute_force(
 }
 
 /// The largest value over a logarithmic grid and then by golden section around it, to a relative 1e-4.
-fn largest(
-    grid: &[f64],
-    mut value: impl FnMut(f64) -> Result<f64, ExperimentError>,
-) -> Result<(f64, Vec<f64>), ExperimentError> {
+fn largest(grid: &[f64], mut value: impl FnMut(f64) -> Result<f64>) -> Result<(f64, Vec<f64>)> {
     let values = grid.iter().map(|a| value(*a)).collect::<Result<Vec<f64>, _>>()?;
     let best = (0..grid.len()).max_by(|&i, &j| values[i].total_cmp(&values[j])).unwrap_or(0);
-    let (mut low, mut high) = (grid[best.saturating_sub(1)].ln(), grid[(best + 1).min(grid.len() - 1)].ln());
-    let ratio = 0.5 * (5f64.sqrt() - 1.0);
-    while high - low > 1e-4 {
-        let (left, right) = (high - ratio * (high - low), low + ratio * (high - low));
-        if value(left.exp())? < value(right.exp())? {
-            low = left;
-        } else {
-            high = right;
-        }
-    }
-    Ok(((0.5 * (low + high)).exp(), values))
+    let around = (grid[best.saturating_sub(1)], grid[(best + 1).min(grid.len() - 1)]);
+    Ok((maximum(around, 1e-4, value)?, values))
 }
 
 /// Updates, as they are called in the results and in pictures.
@@ -104,16 +80,6 @@ const UPDATES: [(&str, Update); 3] = [
     ("max bound", Update::MaximisedBound),
     ("decoupled ELBO", Update::DecoupledElbo),
 ];
-
-/// Steps after which a trace stays within a share of the optimum; none if it does not.
-fn arrival(learned: &Learned, optimum: f64, share: f64) -> Option<usize> {
-    let away = |a: f64| (a / optimum - 1.0).abs() > share;
-    match learned.0.iter().rposition(|step| away(step.0)) {
-        None => Some(0),
-        Some(last) if last + 1 < learned.0.len() => Some(last + 1),
-        Some(_) => None,
-    }
-}
 
 /// Curves over the grid of precisions.
 struct Drawn {
@@ -158,7 +124,7 @@ fn fitted(
     curvature: CurvatureName,
     mode: Mode,
     context: &mut Context<'_>,
-) -> Result<f64, ExperimentError> {
+) -> Result<f64> {
     let variance = trained.toy.noise * trained.toy.noise;
     let likelihood = OutputLikelihood::Gaussian(Gaussian::independent(vec![variance])?);
     let options = FitOptions {
@@ -179,7 +145,7 @@ fn fitted(
 }
 
 /// Trains the network and follows the evidence.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
     let (low, high) = settings.precisions;
     let positive = low > 0.0 && low < high && high.is_finite();
     if !positive || !(3..=10_000).contains(&settings.points) || settings.starts.is_empty() {
@@ -189,8 +155,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
     }
     let trained = TrainedToy::new(&settings.data, &settings.network, &settings.training, context)?;
     let tangent = trained.tangent(&trained.network)?;
-    let step = (high / low).ln() / (settings.points - 1) as f64;
-    let grid: Vec<f64> = (0..settings.points).map(|i| low * (step * i as f64).exp()).collect();
+    let grid = logarithmic(settings.precisions, settings.points);
     let kernel = &tangent.features * tangent.features.transpose();
     let noise_variance = trained.toy.noise * trained.toy.noise;
     let mut done = 0;
@@ -209,17 +174,17 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
             context.step(&format!("{name} from {start}"), 0, 0)?;
             let learned = model.learn(update, start, settings.steps);
             let key = format!("{name} from {start}").replace('.', "_");
+            let trace: Vec<f64> = learned.0.iter().map(|s| s.0).collect();
             numbers.insert(
                 key.clone(),
                 json!({
                     "precision": learned.precision(),
-                    "steps": arrival(&learned, optimum, settings.arrived),
+                    "steps": arrival(&trace, optimum, settings.arrived),
                     "steps_taken": learned.0.len() - 1,
                     "log_evidence": learned.0.last().map(|s| s.1),
                 }),
             );
             rows.push(key.clone());
-            let trace: Vec<f64> = learned.0.iter().map(|s| s.0).collect();
             traces.push((key, trace));
         }
     }
@@ -311,13 +276,7 @@ fn figures(
     let top = drawn.mode.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let bottom = drawn.mode.iter().copied().fold(f64::INFINITY, f64::min);
     let height = (top - bottom).max(1.0);
-    let trace = |(name, values): (String, Vec<f64>)| {
-        Line::new(
-            name,
-            (0..values.len().min(200)).map(|i| i as f64).collect(),
-            values.into_iter().take(200).collect(),
-        )
-    };
+    let trace = |(name, values): (String, Vec<f64>)| by_step(name, values.into_iter().take(200));
     vec![
         Item::Curves(Curves {
             title: "Evidence along the prior precision".into(),

@@ -3,26 +3,17 @@
 //! Every posterior keeps the network's outputs as its mean. Its precisions come from turns of mode and update, charged with the norm of the linear model's mode or with that of the trained weights; the likelihood's
 //! curvature is taken at the trained weights or, for comparison, at that mode. Serves figures 5.7 and 5.8 of the thesis.
 
-use super::Checked;
 use super::fidelity::check_priors;
 use crate::classifier::{
     Classifier, Curvature, NetworkSettings, Norm, Point, Predicted, TurnSettings, Untrained,
 };
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use crate::gaussian::check_names;
 use crate::images::ImageSettings;
-use crate::measured::{Measured, NumberTable};
+use crate::kinds::prelude::*;
 use crate::training::TrainingSettings;
 use posterior_laplace::PriorKind;
-use posterior_metrics::Classes;
-use posterior_report::{Curves, Line};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     data: ImageSettings,
     training: TrainingSettings,
@@ -38,7 +29,7 @@ pub(crate) struct Settings {
 }
 
 impl Checked for Settings {
-    fn check(&self) -> Result<(), ExperimentError> {
+    fn check(&self) -> Result<()> {
         check_names("network", self.networks.iter().map(|n| n.name.as_str()))?;
         check_priors(std::slice::from_ref(&self.prior))?;
         self.turns.check()?;
@@ -90,7 +81,7 @@ fn found(
     (norm, point): (Norm, Point),
     classifier: &mut Classifier,
     context: &mut Context<'_>,
-) -> Result<Found, ExperimentError> {
+) -> Result<Found> {
     let curvatures = (settings.curvature, settings.curvature);
     let learned =
         classifier.learn_by(curvatures, (norm, point), &settings.prior, &settings.turns, context)?;
@@ -102,9 +93,7 @@ fn found(
             classifier.by_structure(&structure, &prior, context)?
         }
     };
-    let (c, labels) = (classifier.classes(), classifier.test_labels());
-    let p = predicted.probabilities(&classifier.likelihood)?;
-    let scores = Classes::new(&p, c, &labels)?.scores();
+    let scores = classifier.scores(&predicted)?;
     let deviation =
         predicted.variances().map(|v| v.max(0.0).sqrt()).sum::<f64>() / predicted.mean.len() as f64;
     let precisions = learned.last();
@@ -114,7 +103,7 @@ fn found(
 }
 
 /// Trains every network for each of the times, with posteriors by both norms, and by all choices after the last.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
     let (mut numbers, mut series, mut out) = (Map::new(), Map::new(), Measured::default());
     for network in &settings.networks {
         let name = &network.name;
@@ -136,10 +125,8 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
             let stage = format!("{name} after {epochs} epochs: the network alone");
             let snapshot: Snapshot = context.once(&stage, &depends, |context| {
                 let classifier = untrained.trained(context)?;
-                let (c, labels) = (classifier.classes(), classifier.test_labels());
-                let plain = Predicted::certain(c, all[0].predicted.mean.clone());
-                let p = plain.probabilities(&classifier.likelihood)?;
-                let scores = Classes::new(&p, c, &labels)?.scores();
+                let plain = Predicted::certain(classifier.classes(), all[0].predicted.mean.clone());
+                let scores = classifier.scores(&plain)?;
                 let distance = all[0].predicted.wasserstein2(&all[1].predicted)?;
                 Ok(Snapshot { epochs, plain_nll: scores.nll, accuracy: scores.accuracy, distance })
             })?;

@@ -3,28 +3,20 @@
 //! The reference has the full curvature. Its precisions, by expectation maximisation, are shared with all others, so that what differs is the approximation alone. Distances: the symmetric divergence of probit
 //! predictions, and the Wasserstein distance of the Gaussian outputs (spec `linearised_laplace`, section 7). Serves figure 6.6 of the thesis, left.
 
-use super::Checked;
 use crate::classifier::{Classifier, Curvature, NetworkSettings, Predicted, TurnSettings, Untrained};
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
 use crate::fit_options::overlaid;
-use crate::gaussian::check_names;
 use crate::images::ImageSettings;
-use crate::measured::{Measured, NumberTable};
+use crate::kinds::prelude::*;
 use crate::training::TrainingSettings;
 use posterior_laplace::fixed_mean::FixedMeanKernel;
 use posterior_laplace::{Approximation, Data, FitOptions, Mode, PriorKind, Run, Stage, Tune, Wanted, fit};
 use posterior_linear::Prior;
 use posterior_metrics::{Classes, symmetric_kl};
-use posterior_report::{Curves, Line};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
 use std::time::Instant;
 use toml::Table;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     data: ImageSettings,
     training: TrainingSettings,
@@ -40,7 +32,6 @@ pub(crate) struct Settings {
 
 /// One `[[method]]`: exactly one of its ways.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct MethodSettings {
     name: String,
     /// No posterior: the network's own outputs.
@@ -71,7 +62,7 @@ pub(super) fn prior_name(kind: &PriorKind) -> &'static str {
 }
 
 /// Refuses priors that expectation maximisation on classifiers does not know here.
-pub(super) fn check_priors(priors: &[PriorKind]) -> Result<(), ExperimentError> {
+pub(super) fn check_priors(priors: &[PriorKind]) -> Result<()> {
     if priors.is_empty() || priors.iter().any(|p| prior_name(p) == "other") {
         return refused("`priors` are \"scalar\", \"layerwise\" or both");
     }
@@ -79,7 +70,7 @@ pub(super) fn check_priors(priors: &[PriorKind]) -> Result<(), ExperimentError> 
 }
 
 impl Checked for Settings {
-    fn check(&self) -> Result<(), ExperimentError> {
+    fn check(&self) -> Result<()> {
         check_names("network", self.networks.iter().map(|n| n.name.as_str()))?;
         check_names("method", self.methods.iter().map(|m| m.name.as_str()))?;
         check_priors(&self.priors)?;
@@ -135,7 +126,7 @@ impl MethodSettings {
         prior: &Prior,
         mean: &[f64],
         context: &mut Context<'_>,
-    ) -> Result<Predicted, ExperimentError> {
+    ) -> Result<Predicted> {
         if let Some(curvature) = self.curvature {
             return classifier.by_curvature(curvature, prior, context);
         }
@@ -157,7 +148,7 @@ impl MethodSettings {
 }
 
 /// Options of a fit whose prior precision is given for good.
-fn shared(over: &Table, precision: f64, seed: u64, whose: &str) -> Result<FitOptions, ExperimentError> {
+fn shared(over: &Table, precision: f64, seed: u64, whose: &str) -> Result<FitOptions> {
     let options = overlaid(FitOptions { seed, ..FitOptions::default() }, over, whose)?;
     if let Approximation::FixedMean(own) = &options.approximation {
         let mut own = own.clone();
@@ -182,12 +173,7 @@ fn shared(over: &Table, precision: f64, seed: u64, whose: &str) -> Result<FitOpt
 }
 
 /// Distances from the reference, and scores.
-fn compared(
-    classifier: &Classifier,
-    reference: &Predicted,
-    own: &Predicted,
-    seconds: f64,
-) -> Result<Found, ExperimentError> {
+fn compared(classifier: &Classifier, reference: &Predicted, own: &Predicted, seconds: f64) -> Result<Found> {
     let (c, labels) = (classifier.classes(), classifier.test_labels());
     let (p, q) =
         (reference.probabilities(&classifier.likelihood)?, own.probabilities(&classifier.likelihood)?);
@@ -208,19 +194,18 @@ fn compared(
 }
 
 /// Trains every network, fits the exact posterior and all others, and compares.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
-    let (mut numbers, mut tables, mut facts) = (Map::new(), Vec::new(), Vec::new());
-    let mut sizes = Vec::new();
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
+    let (mut out, mut sizes) = (Measured::default(), Vec::new());
     for network in &settings.networks {
         let name = &network.name;
         let mut untrained = Untrained::new(&settings.data, &settings.training, network);
         let (row, fact) = untrained.fact(context)?;
-        facts.push(row);
+        out.facts.push(row);
         sizes.push(fact.weights as f64);
-        let mut of_network = Map::new();
         for kind in &settings.priors {
-            let own = of_prior(settings, kind, &mut untrained, context)?;
-            tables.push(NumberTable::by_name(
+            out.numbers["networks"][name][prior_name(kind)] =
+                of_prior(settings, kind, &mut untrained, context)?;
+            out.tables.push(NumberTable::by_name(
                 &format!("{name}: {} prior", prior_name(kind)),
                 "posterior",
                 &format!("networks.{name}.{}", prior_name(kind)),
@@ -237,19 +222,10 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
                 ],
                 "Means over test images. Symmetric KL: nats, both directions added, probit predictions. W2: root of the squared distance of Gaussian outputs with equal means. All posteriors share the precisions of the exact one.",
             ));
-            of_network.insert(prior_name(kind).into(), Value::Object(own));
         }
-        numbers.insert(name.clone(), Value::Object(of_network));
     }
-    let numbers = json!({ "networks": numbers });
-    Ok(Measured {
-        figures: figures(settings, &numbers, &sizes),
-        numbers,
-        series: Value::Null,
-        tables,
-        facts,
-        notes: Vec::new(),
-    })
+    out.figures = figures(settings, &out.numbers, &sizes);
+    Ok(out)
 }
 
 /// One prior of one network.
@@ -258,7 +234,7 @@ fn of_prior(
     kind: &PriorKind,
     untrained: &mut Untrained<'_>,
     context: &mut Context<'_>,
-) -> Result<Map<String, Value>, ExperimentError> {
+) -> Result<Value> {
     let stage = prior_name(kind);
     let depends = (untrained.depends(), settings.turns, kind);
     let learned = context.once(&format!("{stage}: exact precisions"), &depends, |context| {
@@ -271,15 +247,11 @@ fn of_prior(
         let predicted = classifier.by_curvature(Curvature::Full, &prior, context)?;
         Ok(Reference { predicted, seconds: clock.elapsed().as_secs_f64() })
     })?;
-    let mut own = Map::new();
-    let add = |name: &str, found: &Found, own: &mut Map<String, Value>| {
-        own.insert(name.into(), serde_json::to_value(found).unwrap_or_default());
-    };
     let exact: Found = context.once(&format!("{stage}: exact scores"), &depends, |context| {
         let classifier = untrained.trained(context)?;
         compared(classifier, &reference.predicted, &reference.predicted, reference.seconds)
     })?;
-    add("exact", &exact, &mut own);
+    let mut own = json!({ "exact": exact });
     own["exact"]["effective_dimension"] =
         learned.effective_dimensions.last().map_or(f64::NAN, |g| g.iter().sum()).into();
     own["exact"]["smallest_precision"] = learned.last().iter().copied().fold(f64::INFINITY, f64::min).into();
@@ -294,7 +266,7 @@ fn of_prior(
             let seconds = clock.elapsed().as_secs_f64();
             compared(classifier, &reference.predicted, &predicted, seconds)
         })?;
-        add(&method.name, &found, &mut own);
+        own[&method.name] = json!(found);
     }
     Ok(own)
 }

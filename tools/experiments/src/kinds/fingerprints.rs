@@ -1,13 +1,10 @@
 //! Gaussian processes with the Tanimoto kernel on made-up fingerprints: exact agreement with brute force, hyperparameters learned from data as good as
 //! those that made them, iterative solvers with random hashes.
 
-use super::Checked;
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
 use crate::gaussian::{MethodSettings, check_methods, normals};
-use crate::measured::{Measured, NumberTable};
+use crate::kinds::prelude::*;
 use crate::synthetic::{CountFingerprints, FingerprintSettings, count_fingerprints};
-use faer::{Mat, MatRef};
+use crate::toy::panel;
 use posterior_gp::exact::{ExactGp, FitOptions, fit};
 use posterior_gp::iterative::{Problem, Start, solve};
 use posterior_gp::{GpError, MeanForm, Observations, Posterior};
@@ -18,17 +15,13 @@ use posterior_likelihoods::Gaussian;
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linalg::dense::product;
 use posterior_linalg::operator::{LinearOperator, RowAccess};
-use posterior_linalg::random::Streams;
 use posterior_linalg::solve::System;
 use posterior_metrics::Gaussians;
-use posterior_report::{Item, PosteriorPanel, PosteriorPanels, SummaryRow};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use posterior_report::{PosteriorPanel, PosteriorPanels, TitledPosterior};
 use std::sync::Arc;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     /// Training rows.
     train: usize,
@@ -59,7 +52,7 @@ pub(crate) struct Settings {
 }
 
 impl Checked for Settings {
-    fn check(&self) -> Result<(), ExperimentError> {
+    fn check(&self) -> Result<()> {
         check_methods(&self.methods)?;
         self.methods.iter().try_for_each(|m| m.rows_solver(1, 0).map(|_| ()))?;
         if ["generating", "learned", "brute force"].iter().any(|n| self.methods.iter().any(|m| m.name == *n))
@@ -69,7 +62,6 @@ impl Checked for Settings {
         if [self.train, self.test, self.samples, self.features, self.learning_steps].contains(&0) {
             return refused("`train`, `test`, `samples`, `features` and `learning_steps` must be at least 1");
         }
-        let positive = |v: f64| v > 0.0 && v.is_finite();
         if ![self.variance, self.noise, self.start].into_iter().all(positive) {
             return refused("`variance`, `noise` and `start` must be positive");
         }
@@ -95,13 +87,7 @@ struct Marginals {
 }
 
 /// The posterior by textbook formulas on a given matrix.
-fn textbook(
-    gram: &Mat<f64>,
-    cross: &Mat<f64>,
-    y: &[f64],
-    variance: f64,
-    noise: f64,
-) -> Result<Marginals, ExperimentError> {
+fn textbook(gram: &Mat<f64>, cross: &Mat<f64>, y: &[f64], variance: f64, noise: f64) -> Result<Marginals> {
     let n = y.len();
     let system = Mat::from_fn(n, n, |i, j| gram[(i, j)] + if i == j { noise } else { 0.0 });
     let factored = Cholesky::of(system.as_ref(), JitterPolicy::NONE).map_err(GpError::from)?;
@@ -117,32 +103,23 @@ fn textbook(
     })
 }
 
-/// The largest difference of entries.
-fn difference(a: &Mat<f64>, b: &Mat<f64>) -> f64 {
-    (a - b).norm_max()
-}
-
 /// Scores of predictions of observations, and the error against the function itself.
-fn scores(found: &Marginals, noise: f64, y: &[f64], function: &[f64]) -> Result<Value, ExperimentError> {
+fn scores(found: &Marginals, noise: f64, y: &[f64], function: &[f64]) -> Result<Value> {
     let observed: Vec<f64> = found.variance.iter().map(|v| v + noise).collect();
     let scores = Gaussians::new(&found.mean, &observed, y)?.scores(1.0)?;
-    let n = y.len() as f64;
-    let squares: f64 = found.mean.iter().zip(function).map(|(m, f)| (m - f).powi(2)).sum();
+    let error = mean(found.mean.iter().zip(function).map(|(m, f)| (m - f).powi(2))).sqrt();
     Ok(json!({
         "rmse": scores.rmse,
         "nll": scores.nll,
         "r2": scores.r2,
         "explained_variance": scores.explained_variance,
         "coverage_90": scores.coverage_90,
-        "function_error": (squares / n).sqrt(),
+        "function_error": error,
     }))
 }
 
 /// Counts of some rows.
-fn counts(
-    made: &CountFingerprints,
-    rows: std::ops::Range<usize>,
-) -> Result<SparseCounts<f64>, ExperimentError> {
+fn counts(made: &CountFingerprints, rows: std::ops::Range<usize>) -> Result<SparseCounts<f64>> {
     Ok(SparseCounts::new(made.counts.select(&rows.collect::<Vec<_>>()))?)
 }
 
@@ -154,7 +131,7 @@ fn iterative(
     (train, test): (&SparseCounts<f64>, &Arc<SparseCounts<f64>>),
     y: &[f64],
     context: &mut Context<'_>,
-) -> Result<Marginals, ExperimentError> {
+) -> Result<Marginals> {
     let (n, s) = (y.len(), settings.samples);
     let streams = Streams::new(context.seed).child("experiment/prior", 0);
     let hashes = SparseFeatures::new(settings.columns, settings.features, settings.variance, streams);
@@ -184,7 +161,7 @@ fn iterative(
 }
 
 /// Makes fingerprints up, computes the posterior in every way, compares.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
     let (n, m) = (settings.train, settings.test);
     context.step("fingerprints", 0, 1)?;
     let shape = FingerprintSettings {
@@ -217,8 +194,8 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
     let library = textbook(&sparse, &sparse_cross, y, variance, noise)?;
     let largest = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
     let agreement = json!({
-        "entries": difference(&gram, &sparse).max(difference(&cross, &sparse_cross)),
-        "dense_entries": difference(&gram, &by_kernel),
+        "entries": (&gram - &sparse).norm_max().max((&cross - &sparse_cross).norm_max()),
+        "dense_entries": (&gram - &by_kernel).norm_max(),
         "means": largest(&reference.mean, &library.mean),
         "variances": largest(&reference.variance, &library.variance),
     });
@@ -239,10 +216,8 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
     })?;
     context.step("learning", settings.learning_steps, settings.learning_steps)?;
     let prediction = fitted.posterior.predict(z)?;
-    let learned = Marginals {
-        mean: prediction.mean.col(0).iter().copied().collect(),
-        variance: prediction.latent_variance.clone(),
-    };
+    let mean = prediction.mean.col(0).iter().copied().collect();
+    let learned = Marginals { mean, variance: prediction.latent_variance };
     let found = fitted.posterior.model();
     let (learned_variance, learned_noise) = (found.kernel().values()[0], found.noise().noise_variance());
     let mut methods = Map::new();
@@ -305,7 +280,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
                 format!("{:.1} of {}", made.counts.entries() as f64 / (n + m) as f64, settings.columns),
             ),
         ],
-        notes: Vec::new(),
+        ..Measured::default()
     })
 }
 
@@ -314,19 +289,12 @@ fn ordered(reference: &Marginals, learned: &Marginals, noise: f64, truth: &[f64]
     let mut order: Vec<usize> = (0..truth.len()).collect();
     order.sort_by(|a, b| reference.mean[*a].total_cmp(&reference.mean[*b]));
     let place: Vec<f64> = (0..truth.len()).map(|i| i as f64).collect();
-    let panel = |found: &Marginals| PosteriorPanel {
-        input: "test rows, by the mean of brute force".into(),
-        grid: place.clone(),
-        mean: order.iter().map(|&i| found.mean[i]).collect(),
-        latent_standard_deviation: order.iter().map(|&i| found.variance[i].sqrt()).collect(),
-        observed_standard_deviation: order.iter().map(|&i| (found.variance[i] + noise).sqrt()).collect(),
-        train_input: place.clone(),
-        train_target: order.iter().map(|&i| truth[i]).collect(),
-        ..PosteriorPanel::default()
-    };
-    let titled = |title: &str, found| posterior_report::TitledPosterior {
-        title: title.into(),
-        posterior: panel(found),
+    let sorted = |values: &[f64]| order.iter().map(|&i| values[i]).collect::<Vec<f64>>();
+    let titled = |title: &str, found: &Marginals| {
+        let (mean, variances) = (sorted(&found.mean), sorted(&found.variance).into_iter());
+        let panel = panel(&place, mean, variances, noise, (place.clone(), sorted(truth)));
+        let input = "test rows, by the mean of brute force".into();
+        TitledPosterior::new(title, PosteriorPanel { input, ..panel })
     };
     PosteriorPanels::new(
         "Test rows",

@@ -2,28 +2,16 @@
 //!
 //! Serves figure 3.2 of Wu's *Generalised variational inference for Gaussian processes* (spec `generalised_variational_inference`, section 16.4), which does not say which kernel it shows: several may be named.
 
-use super::Checked;
-use super::generalised_curves::figures::{banded, range, rings};
+use super::generalised_curves::figures::{banded, picture, rings};
 use super::generalised_curves::prior::{LearnedPrior, LearningSettings, PriorKernel};
-use super::generalised_curves::problem::{Blocks, CURVES, DataSettings, Problem, some};
+use super::generalised_curves::problem::{Blocks, DataSettings, some};
 use super::generalised_curves::training::Band;
-use super::generalised_curves::workers::alone;
-use super::generalised_curves::{Named, grid, points_of};
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use crate::measured::{Measured, NumberTable};
-use crate::toy::mean;
-use crate::unknown_keys::UnknownKeys;
+use super::generalised_curves::{Named, check_curve, grid, points_of};
+use crate::kinds::prelude::*;
 use posterior_gp::generalised::Alternation;
-use posterior_linalg::random::Streams;
-use posterior_report::{Curves, Item, SummaryRow};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
-use toml::Table;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     data: DataSettings,
     /// The number of the curve.
@@ -39,28 +27,14 @@ pub(crate) struct Settings {
 }
 
 impl Checked for Settings {
-    fn check_keys(table: &Table) -> Result<(), ExperimentError> {
-        UnknownKeys::default()
-            .of::<Self>("", table)
-            .under::<DataSettings>("data", table)
-            .under::<Blocks>("blocks", table)
-            .under::<LearningSettings>("learning", table)
-            .refuse()
-    }
-
-    fn check(&self) -> Result<(), ExperimentError> {
-        self.data.check()?;
-        self.blocks.check()?;
+    fn check(&self) -> Result<()> {
+        check_curve(&self.data, &self.blocks, self.curve, self.points)?;
         self.learning.check()?;
-        if !(1..=CURVES).contains(&self.curve) || !(1..=8).contains(&self.power) {
-            return refused(format!("`curve` is a number from 1 to {CURVES}, `power` one from 1 to 8"));
+        if !(1..=8).contains(&self.power) {
+            return refused("`power` is a number from 1 to 8");
         }
-        let twice = self.kernels.iter().enumerate().any(|(i, k)| self.kernels[..i].contains(k));
-        if self.kernels.is_empty() || twice || self.learning.turns == 0 {
+        if !each_once(&self.kernels) || self.learning.turns == 0 {
             return refused("`kernels` are at least one, each once, and there is at least one turn");
-        }
-        if !(20..=5000).contains(&self.points) {
-            return refused("`points` of pictures are from 20 to 5000");
         }
         Ok(())
     }
@@ -81,27 +55,12 @@ fn numbers(turn: &Alternation, inducing: &[f64], band: &Band, pinched: &Band) ->
     })
 }
 
-/// A picture of a turn.
-fn picture(
-    title: String,
-    grid: &[f64],
-    band: &Band,
-    problem: &Problem,
-    inducing: (Vec<f64>, Vec<f64>),
-) -> Item {
-    let lines = vec![
-        banded("mean".into(), grid, band),
-        rings("training rows", some(&problem.train, 5)),
-        rings("inducing points", inducing),
-    ];
-    let y_range = range(&lines);
-    let caption =
-        "The exact process on the inducing points, with the central 95 % of new observations; one in 5 rows.";
-    Curves { y_range, ..Curves::new(title, "x", "y", lines).captioned(caption) }.into()
-}
+/// What pictures of turns show.
+const CAPTION: &str =
+    "The exact process on the inducing points, with the central 95 % of new observations; one in 5 rows.";
 
 /// Learns with every kernel and shows each turn.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
     let streams = Streams::new(context.seed);
     let blocks = settings.blocks.of(settings.data.split);
     let problem = settings.data.problem(settings.curve, blocks, streams)?;
@@ -110,10 +69,10 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
     let (mut kernels, mut series) = (Map::new(), Map::new());
     for (done, &kernel) in settings.kernels.iter().enumerate() {
         let name = Named(kernel).to_string();
-        let place = (done, settings.kernels.len());
-        let learned = alone(&name, place, context, |stop| {
-            LearnedPrior::learn(&problem, (kernel, asked), &settings.learning, streams, stop)
-        })?;
+        let mut observer = || context.tell(&name, done, settings.kernels.len());
+        let learned =
+            LearnedPrior::learn(&problem, (kernel, asked), &settings.learning, streams, &mut observer)?
+                .ok_or(ExperimentError::Interrupted)?;
         let (mut turns, mut bands) = (Map::new(), Vec::new());
         for (i, turn) in learned.turns.iter().enumerate() {
             let posterior = learned.posterior(&problem, kernel, Some(turn), streams)?;
@@ -122,7 +81,12 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
             let at = Band::of(&posterior, &inducing.0)?;
             turns.insert((i + 1).to_string(), numbers(turn, &inducing.0, &band, &at));
             let title = format!("{name}, turn {}", i + 1);
-            measured.figures.push(picture(title, &grid, &band, &problem, inducing.clone()));
+            let lines = vec![
+                banded("mean".into(), &grid, &band),
+                rings("training rows", some(&problem.train, 5)),
+                rings("inducing points", inducing.clone()),
+            ];
+            measured.figures.push(picture(title, lines, CAPTION));
             bands.push(json!({"band": band, "inducing": inducing}));
         }
         let names: Vec<String> = turns.keys().cloned().collect();

@@ -2,29 +2,17 @@
 //!
 //! Serves figure 5.4 of Wu's *Generalised variational inference for Gaussian processes* (spec `generalised_variational_inference`, sections 9.3 and 16.5).
 
-use super::Checked;
-use super::generalised_curves::figures::{banded, range, rings};
+use super::generalised_curves::figures::{banded, picture, rows, truth};
 use super::generalised_curves::prior::{LearnedPrior, LearningSettings};
-use super::generalised_curves::problem::{Blocks, CURVES, DataSettings, Problem, curve, some};
+use super::generalised_curves::problem::{Blocks, DataSettings, Problem};
 use super::generalised_curves::training::{Band, Trained, TrainingSettings, scored};
-use super::generalised_curves::workers::alone;
-use super::generalised_curves::{Configuration, grid};
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use crate::measured::{Measured, NumberTable};
-use crate::toy::mean;
-use crate::unknown_keys::UnknownKeys;
+use super::generalised_curves::{Configuration, check_curve, grid};
+use crate::kinds::prelude::*;
 use posterior_gp::generalised::{GeneralisedData, GeneralisedGp, TemperingMethod};
-use posterior_linalg::random::Streams;
 use posterior_optim::{Adaptive, Optimiser, UpdateRule};
-use posterior_report::{Curves, Item, Line, SummaryRow};
-use serde::Deserialize;
-use serde_json::{Value, json};
-use toml::Table;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     data: DataSettings,
     /// The number of the curve.
@@ -42,7 +30,6 @@ pub(crate) struct Settings {
 
 /// The table `[gradient]`.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct GradientSettings {
     /// Step size.
     rate: f64,
@@ -51,33 +38,14 @@ struct GradientSettings {
 }
 
 impl Checked for Settings {
-    fn check_keys(table: &Table) -> Result<(), ExperimentError> {
-        UnknownKeys::default()
-            .of::<Self>("", table)
-            .under::<DataSettings>("data", table)
-            .under::<Blocks>("blocks", table)
-            .under::<Configuration>("configuration", table)
-            .under::<LearningSettings>("learning", table)
-            .under::<TrainingSettings>("training", table)
-            .under::<GradientSettings>("gradient", table)
-            .refuse()
-    }
-
-    fn check(&self) -> Result<(), ExperimentError> {
-        self.data.check()?;
-        self.blocks.check()?;
+    fn check(&self) -> Result<()> {
+        check_curve(&self.data, &self.blocks, self.curve, self.points)?;
         self.configuration.check()?;
         self.learning.check()?;
         self.training.check()?;
-        if !(1..=CURVES).contains(&self.curve) {
-            return refused(format!("`curve` is a number from 1 to {CURVES}"));
-        }
         let GradientSettings { rate, steps } = self.gradient;
-        if !(rate > 0.0 && rate.is_finite()) || steps == 0 {
+        if !positive(rate) || steps == 0 {
             return refused("[gradient]: `rate` is positive, `steps` at least 1");
-        }
-        if !(20..=5000).contains(&self.points) {
-            return refused("`points` of pictures are from 20 to 5000");
         }
         Ok(())
     }
@@ -87,7 +55,7 @@ impl Checked for Settings {
 const WIDTH: f64 = 1.96;
 
 /// Numbers of a process.
-fn numbers(model: &GeneralisedGp, band: &Band, problem: &Problem) -> Result<Value, ExperimentError> {
+fn numbers(model: &GeneralisedGp, band: &Band, problem: &Problem) -> Result<Value> {
     let [train, validation, test] =
         [&problem.train, &problem.validation, &problem.test].map(|rows| scored(model, rows));
     let test = test?;
@@ -99,22 +67,8 @@ fn numbers(model: &GeneralisedGp, band: &Band, problem: &Problem) -> Result<Valu
     }))
 }
 
-fn picture(title: &str, grid: &[f64], band: &Band, problem: &Problem) -> Item {
-    let truth = grid.iter().map(|x| curve(problem.number, *x)).collect();
-    let lines = vec![
-        banded("mean".into(), grid, band),
-        Line::new("the curve", grid.to_vec(), truth),
-        rings("training rows", some(&problem.train, 5)),
-        rings("validation rows", some(&problem.validation, 5)),
-        rings("test rows", some(&problem.test, 5)),
-    ];
-    let y_range = range(&lines);
-    let caption = "The mean with the central 95 % of new observations; one in 5 rows.";
-    Curves { y_range, ..Curves::new(title, "x", "y", lines).captioned(caption) }.into()
-}
-
 /// Mean negative log density of the rows held back along the factor: `½ log 2πα v + ½ r²/(α v)` needs no more than variances and residuals before.
-fn along(model: &GeneralisedGp, problem: &Problem, alpha: f64) -> Result<Line, ExperimentError> {
+fn along(model: &GeneralisedGp, problem: &Problem, alpha: f64) -> Result<Line> {
     use posterior_gp::Posterior;
     let (rows, found) = (&problem.validation, model.predict(problem.validation.inputs())?);
     let variances = found.observed_variance();
@@ -131,18 +85,20 @@ fn along(model: &GeneralisedGp, problem: &Problem, alpha: f64) -> Result<Line, E
 }
 
 /// Fits, tempers in both ways, and shows what changed.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
     let streams = Streams::new(context.seed);
     let (configuration, way) = (&settings.configuration, &settings.learning);
     let problem = settings.data.problem(settings.curve, settings.blocks.of(settings.data.split), streams)?;
     let asked = (configuration.prior, configuration.points(problem.train.rows()));
     let learned =
-        alone("the prior", (0, 2), context, |stop| LearnedPrior::learn(&problem, asked, way, streams, stop))?;
+        LearnedPrior::learn(&problem, asked, way, streams, &mut || context.tell("the prior", 0, 2))?
+            .ok_or(ExperimentError::Interrupted)?;
     let kernel = (configuration.prior, configuration.mode);
     let reference = learned.reference(&problem, kernel, way.noise_in, streams)?;
-    let trained = alone("the fit", (1, 2), context, |stop| {
-        Trained::new(&problem, reference, &settings.training, configuration, streams, stop)
-    })?;
+    let mut observer = || context.tell("the fit", 1, 2);
+    let trained =
+        Trained::new(&problem, reference, &settings.training, configuration, streams, &mut observer)?
+            .ok_or(ExperimentError::Interrupted)?;
     let grid = grid(settings.points);
     let bands = [Band::of(&trained.before, &grid)?, Band::of(&trained.after, &grid)?];
     let rule = Adaptive::new(UpdateRule::AdaBelief.rule(), settings.gradient.rate);
@@ -171,9 +127,14 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
         ],
         "Widths are those of new observations. The curve itself with its noise has a half width of 0.98 and a score of 0.726.",
     );
+    let shown = |title: &str, band: &Band| {
+        let mut lines = vec![banded("mean".into(), &grid, band), truth(&problem, &grid)];
+        lines.extend(rows(&problem));
+        picture(title, lines, "The mean with the central 95 % of new observations; one in 5 rows.")
+    };
     let figures = vec![
-        picture("Before tempering", &grid, &bands[0], &problem),
-        picture("After tempering", &grid, &bands[1], &problem),
+        shown("Before tempering", &bands[0]),
+        shown("After tempering", &bands[1]),
         Curves::new("The score along the factor", "factor", "NLL, nats", vec![line])
             .logarithmic(true, false)
             .into(),

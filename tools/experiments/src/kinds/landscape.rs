@@ -6,27 +6,21 @@
 
 mod annealed;
 
-use super::Checked;
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
+use crate::kinds::prelude::*;
 use crate::labels::{Labelled, MadeUp, check_gaussian_labels, squared_exponential};
-use crate::measured::{Measured, NumberTable};
 use annealed::{Annealing, Estimate};
 use posterior_gp::MeanForm;
 use posterior_gp::exact::{ExactGp, FitOptions, log_evidence_of_several};
 use posterior_gp::gaussianised::{GaussianLabels, GaussianisedGp, fit_gaussianised};
 use posterior_likelihoods::gaussianised::Matching;
 use posterior_likelihoods::{Bernoulli, Gaussian, Link, OutputLikelihood};
-use posterior_linalg::random::Streams;
+use posterior_metrics::mid_ranks;
 use posterior_optim::{Constraint, Parameters, Signal};
-use posterior_report::{Item, Plane, PlaneKind, PlanePanel, SummaryRow};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use posterior_report::{Plane, PlaneKind, PlanePanel};
 use std::path::PathBuf;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     /// Folder with `TABLE.csv` (the last column is the class), counted from the experiment's file; empty: a table is made up.
     folder: PathBuf,
@@ -47,7 +41,6 @@ pub(crate) struct Settings {
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
 struct Axis {
     from: f64,
     to: f64,
@@ -62,7 +55,7 @@ impl Axis {
 }
 
 impl Checked for Settings {
-    fn check(&self) -> Result<(), ExperimentError> {
+    fn check(&self) -> Result<()> {
         check_gaussian_labels(&self.matchings, &[self.pseudo_count])?;
         self.annealing.check()?;
         for axis in [self.log_lengthscale, self.log_variance] {
@@ -98,7 +91,7 @@ fn point(
     table: &Labelled,
     (variance, lengthscale): (f64, f64),
     streams: Streams,
-) -> Result<Point, ExperimentError> {
+) -> Result<Point> {
     let kernel = || squared_exponential(variance, lengthscale, table.x.ncols());
     let mut others = Vec::new();
     for &matching in &settings.matchings {
@@ -139,15 +132,6 @@ fn correlation(a: &[f64], b: &[f64]) -> f64 {
     cov(a, ma, b, mb) / (cov(a, ma, a, ma) * cov(b, mb, b, mb)).sqrt()
 }
 
-/// Ranks, ascending from 0.
-fn ranks(values: &[f64]) -> Vec<f64> {
-    let mut order: Vec<usize> = (0..values.len()).collect();
-    order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
-    let mut out = vec![0.0; values.len()];
-    order.iter().enumerate().for_each(|(rank, &i)| out[i] = rank as f64);
-    out
-}
-
 fn highest(values: &[f64]) -> usize {
     (0..values.len()).max_by(|&a, &b| values[a].total_cmp(&values[b])).unwrap_or(0)
 }
@@ -156,7 +140,7 @@ fn highest(values: &[f64]) -> usize {
 const DEPTH: f64 = 40.0;
 
 /// Evaluates everything over the grid.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
     let streams = Streams::new(context.seed);
     let table = match settings.folder.as_os_str().is_empty() {
         true => Labelled::made_up(&settings.made_up, streams)?,
@@ -200,45 +184,44 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
         PlanePanel::new(name, PlaneKind::Amount, shown).marked(place(at).0, place(at).1)
     };
     let mut panels = vec![panel("exact", &exact)];
-    let (mut numbers, mut series) = (Map::new(), Map::new());
+    let mut out = Measured::default();
     let own = |values: &[f64]| {
         let at = highest(values);
         json!({
             "log_lengthscale": place(at).0, "log_variance": place(at).1, "highest": values[at],
             "correlation": correlation(values, &exact),
-            "rank_correlation": correlation(&ranks(values), &ranks(&exact)),
+            "rank_correlation": correlation(&mid_ranks(values), &mid_ranks(&exact)),
             // What the evidence of the likelihood loses where this one is highest.
             "loss": exact[best] - exact[at],
         })
     };
-    numbers.insert("exact".into(), own(&exact));
-    series.insert("exact".into(), json!(exact));
+    out.numbers["landscapes"]["exact"] = own(&exact);
+    out.series["exact"] = json!(exact);
     for (k, name) in names.iter().enumerate() {
         let values: Vec<f64> = points.iter().map(|p| p.others[k]).collect();
         panels.push(panel(name, &values));
-        numbers.insert(name.clone(), own(&values));
-        series.insert(name.clone(), json!(values));
+        out.numbers["landscapes"][name] = own(&values);
+        out.series[name] = json!(values);
     }
     let mut errors: Vec<f64> = points.iter().map(|p| p.exact.standard_error).collect();
     errors.sort_by(f64::total_cmp);
     let largest = errors.last().copied().unwrap_or(f64::NAN);
-    let annealing = json!({"median_error": errors[errors.len() / 2], "largest_error": largest, "error_at_maximum": points[best].exact.standard_error});
+    out.numbers["annealing"] = json!({"median_error": errors[errors.len() / 2], "largest_error": largest, "error_at_maximum": points[best].exact.standard_error});
     let last = names.len() - 1;
     let gaps: Vec<f64> = points.iter().map(|p| p.exact.log_evidence - p.others[last]).collect();
     // In standard errors of the exact one where it is below the bound.
     let below = points.iter().zip(&gaps).map(|(p, gap)| gap / p.exact.standard_error.max(1e-3));
     let counts: Vec<f64> = points.iter().map(|p| p.learned).collect();
-    if let Some(Value::Object(own)) = numbers.get_mut("bound") {
-        own.insert("lowest_gap".into(), json!(gaps.iter().copied().fold(f64::INFINITY, f64::min)));
-        own.insert("lowest_gap_in_errors".into(), json!(below.fold(f64::INFINITY, f64::min)));
-        own.insert("gap_at_maximum".into(), json!(gaps[best]));
-        own.insert("pseudo_count_at_maximum".into(), json!(counts[best]));
-    }
-    series.insert("learned_pseudo_counts".into(), json!(counts));
-    series.insert("errors".into(), json!(points.iter().map(|p| p.exact.standard_error).collect::<Vec<_>>()));
-    series.insert("log_lengthscale".into(), json!(x));
-    series.insert("log_variance".into(), json!(y));
-    let figure = Plane {
+    let bound = &mut out.numbers["landscapes"]["bound"];
+    bound["lowest_gap"] = json!(gaps.iter().copied().fold(f64::INFINITY, f64::min));
+    bound["lowest_gap_in_errors"] = json!(below.fold(f64::INFINITY, f64::min));
+    bound["gap_at_maximum"] = json!(gaps[best]);
+    bound["pseudo_count_at_maximum"] = json!(counts[best]);
+    out.series["learned_pseudo_counts"] = json!(counts);
+    out.series["errors"] = json!(points.iter().map(|p| p.exact.standard_error).collect::<Vec<_>>());
+    out.series["log_lengthscale"] = json!(x);
+    out.series["log_variance"] = json!(y);
+    out.figures.push(Item::Plane(Plane {
         title: "Log evidence over the kernel's hyperparameters".into(),
         x: "log lengthscale".into(),
         y: "log variance".into(),
@@ -247,9 +230,9 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
         grid_y: y,
         caption: format!("Colours end {DEPTH} nats below each panel's highest value, which is marked."),
         ..Plane::default()
-    };
+    }));
     let all = std::iter::once("exact").chain(names.iter().map(String::as_str));
-    let maxima = NumberTable::by_name(
+    out.tables.push(NumberTable::by_name(
         "Where each is highest",
         "evidence",
         "landscapes",
@@ -262,19 +245,12 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
             ("rank_correlation", "of ranks"),
         ],
         "Over the points of the grid; losses in nats.",
-    );
-    let facts = vec![
+    ));
+    out.facts = vec![
         SummaryRow::new("table", format!("{} rows, {} columns", table.y.len(), table.x.ncols())),
         SummaryRow::new("standard error of the exact log evidence", format!("{:.2} nats at most", largest)),
     ];
-    Ok(Measured {
-        numbers: json!({ "landscapes": numbers, "annealing": annealing }),
-        series: Value::Object(series),
-        tables: vec![maxima],
-        figures: vec![Item::Plane(figure)],
-        facts,
-        notes: Vec::new(),
-    })
+    Ok(out)
 }
 
 #[cfg(test)]
@@ -287,7 +263,7 @@ mod tests {
         // Deviations -4/3, -1/3, 5/3 and -5, 5, 0.
         let expected = (20.0 / 3.0 - 5.0 / 3.0) / (42.0f64 / 9.0 * 50.0).sqrt();
         assert!((correlation(&a, &b) - expected).abs() < 1e-14);
-        assert_eq!(ranks(&[3.0, -1.0, 7.0]), [1.0, 0.0, 2.0]);
+        assert_eq!(mid_ranks(&[3.0, -1.0, 7.0]), [2.0, 1.0, 3.0]);
         assert_eq!(highest(&[3.0, -1.0, 7.0, 2.0]), 2);
     }
 }

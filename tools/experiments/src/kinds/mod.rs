@@ -1,6 +1,7 @@
 //! The kinds of experiments.
 
 mod active_learning;
+mod along;
 mod bands;
 mod class_losses;
 mod class_tables;
@@ -24,7 +25,9 @@ mod generalised_tempering;
 mod images;
 mod inducing_galleries;
 mod landscape;
+mod parts;
 mod plain;
+mod prelude;
 mod regression;
 mod sampling_objectives;
 mod scale;
@@ -45,6 +48,7 @@ use super::ExperimentError;
 use super::context::Context;
 use super::gaussian::share_options;
 use super::measured::Measured;
+use super::unknown_keys::read;
 use serde::de::DeserializeOwned;
 use toml::Table;
 
@@ -122,11 +126,6 @@ pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 /// Settings that know which numbers make sense.
 trait Checked: DeserializeOwned {
-    /// Refuses keys that it does not know, all of them at once; without it, the first is refused where settings are read.
-    fn check_keys(_: &Table) -> Result<(), ExperimentError> {
-        Ok(())
-    }
-
     /// Refuses others.
     fn check(&self) -> Result<(), ExperimentError> {
         Ok(())
@@ -137,8 +136,7 @@ trait Checked: DeserializeOwned {
 fn settings<S: Checked>(table: &Table) -> Result<S, ExperimentError> {
     let mut table = table.clone();
     share_options(&mut table);
-    S::check_keys(&table)?;
-    let settings: S = table.try_into().map_err(|e| ExperimentError::Setting(e.message().to_string()))?;
+    let settings: S = read(&table)?;
     settings.check()?;
     Ok(settings)
 }

@@ -1,25 +1,19 @@
 //! Plain Laplace, which runs the network at sampled weights, against linearised Laplace, which runs its tangent (thesis figure 3.5).
 
-use super::Checked;
 use super::bands::CurvatureName;
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use crate::measured::{Measured, NumberTable};
+use crate::kinds::prelude::*;
 use crate::tangent::TrainedToy;
-use crate::toy::{ToySettings, column, mean};
+use crate::toy::{ToySettings, column};
 use crate::training::TrainingSettings;
 use posterior_laplace::fit::NoiseModel;
 use posterior_laplace::{Data, FitOptions, Mode, PriorKind, Run, Stage, Tune, fit};
 use posterior_likelihoods::{Gaussian, OutputLikelihood};
-use posterior_report::{Curves, Item, Line, PosteriorPanels, TitledPosterior};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use posterior_report::{PosteriorPanels, TitledPosterior};
 use std::f64::consts::TAU;
 use toml::Table;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     data: ToySettings,
     network: Table,
@@ -66,7 +60,7 @@ impl Sampled {
 }
 
 /// Trains the network, fits one posterior, draws from both.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
     if settings.samples < 2
         || settings.samples > 100_000
         || settings.curvature == CurvatureName::FunctionSpace

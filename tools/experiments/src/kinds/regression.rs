@@ -2,25 +2,16 @@
 //!
 //! Serves tables 4.1, 4.2 and 4.3 and figure 4.8 of the thesis.
 
-use super::Checked;
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
 use crate::gaussian::{Job, MethodSettings, Run, check_methods};
-use crate::measured::{Measured, NumberTable};
-use crate::numbers::put;
+use crate::kinds::prelude::*;
 use crate::tables::{Fold, SetSettings, Source, check_tables};
-use posterior_linalg::random::Streams;
 use posterior_metrics::{Gaussians, StandardisedScores};
-use posterior_report::{Curves, Item, Line, SummaryRow};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use toml::Table;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     /// Folder with `TABLE.csv.gz` (the last column is the target) and `TABLE.fold.csv.gz`, counted from the experiment's file; empty: data are
     /// drawn from the prior of the first set of each table.
@@ -53,14 +44,14 @@ impl Settings {
         self.folds.iter().copied().filter(|fold| own.is_none_or(|own| own.contains(fold))).collect()
     }
 
-    fn method(&self, set: &str, method: &MethodSettings) -> Result<MethodSettings, ExperimentError> {
+    fn method(&self, set: &str, method: &MethodSettings) -> Result<MethodSettings> {
         let own = self.options.get(set).and_then(|own| own.get(&method.name));
         own.map_or_else(|| Ok(method.clone()), |own| method.with(own))
     }
 }
 
 impl Checked for Settings {
-    fn check(&self) -> Result<(), ExperimentError> {
+    fn check(&self) -> Result<()> {
         check_methods(&self.methods)?;
         check_tables(&self.sets, &self.folds, &self.folder, self.rows)?;
         if self.truth_features == 0 {
@@ -107,7 +98,7 @@ impl Found {
         fold: &Fold,
         stage: &str,
         context: &mut Context<'_>,
-    ) -> Result<Self, ExperimentError> {
+    ) -> Result<Self> {
         let run = method.fit(job, stage, context)?;
         let prediction = run.predict(fold.test.as_ref())?;
         let Run { seconds, steps, points, step_size, trace, .. } = run;
@@ -118,14 +109,18 @@ impl Found {
     }
 }
 
-fn summary(folds: &[usize], found: &[Found]) -> Result<Value, ExperimentError> {
-    let column = |value: &dyn Fn(&Found) -> f64| found.iter().map(value).collect::<Vec<f64>>();
+/// What is reported of a method on average over folds.
+const QUANTITIES: [Quantity<Found>; 5] = [
+    ("rmse", "RMSE", |f| Some(f.scores.rmse)),
+    ("nll", "NLL", |f| Some(f.scores.nll)),
+    ("seconds", "seconds", |f| Some(f.seconds)),
+    ("steps", "steps", |f| Some(f.steps as f64)),
+    ("points", "points", |f| Some(f.points as f64)),
+];
+
+fn summary(folds: &[usize], found: &[Found]) -> Result<Value> {
     let mut out = Map::new();
-    put(&mut out, "rmse", &column(&|f| f.scores.rmse))?;
-    put(&mut out, "nll", &column(&|f| f.scores.nll))?;
-    put(&mut out, "seconds", &column(&|f| f.seconds))?;
-    put(&mut out, "steps", &column(&|f| f.steps as f64))?;
-    put(&mut out, "points", &column(&|f| f.points as f64))?;
+    put_all(&mut out, "", found, &QUANTITIES)?;
     out.insert("folds_counted".into(), json!(folds.len()));
     let each = folds.iter().zip(found).map(|(fold, f)| {
         let numbers = json!({
@@ -141,9 +136,7 @@ fn summary(folds: &[usize], found: &[Found]) -> Result<Value, ExperimentError> {
 
 /// Residuals against time on the first fold.
 fn progress(set: &str, lines: &[(String, Vec<(f64, f64)>)]) -> Item {
-    let line = |(name, trace): &(String, Vec<(f64, f64)>)| {
-        Line::new(name.clone(), trace.iter().map(|t| t.0).collect(), trace.iter().map(|t| t.1).collect())
-    };
+    let line = |(name, trace): &(String, Vec<(f64, f64)>)| through(name, trace.iter().copied());
     Curves::new(format!("{set}: residuals"), "seconds", "largest relative residual", lines.iter().filter(|l| !l.1.is_empty()).map(line).collect()).logarithmic(true, true).captioned("Over the mean and all samples, on the first fold. Stochastic methods estimate it from batches; variational inference has none.").into()
 }
 
@@ -152,18 +145,12 @@ type MethodCurve<'a> = (String, Vec<&'a Found>);
 
 /// A score against time on the first fold.
 fn scores(set: &str, y: &str, courses: &[MethodCurve<'_>], score: impl Fn(&Found) -> f64) -> Item {
-    let line = |(name, found): &MethodCurve<'_>| {
-        Line::new(
-            name.clone(),
-            found.iter().map(|f| f.seconds).collect(),
-            found.iter().map(|f| score(f)).collect(),
-        )
-    };
+    let line = |(name, found): &MethodCurve<'_>| through(name, found.iter().map(|f| (f.seconds, score(f))));
     Curves::new(format!("{set}: {y}"), "seconds", y, courses.iter().map(line).collect()).logarithmic(true, false).captioned("On the first fold; each point is a fit of its own with a share of the steps, the last with all of them.").into()
 }
 
 /// Fits every method to every fold of every set.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
     let (mut numbers, mut series) = (Map::new(), Map::new());
     let (mut tables, mut figures, mut facts) = (Vec::new(), Vec::new(), Vec::new());
     for set in &settings.sets {
@@ -244,14 +231,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
             "method",
             &format!("sets.{}", set.name),
             settings.methods.iter().map(|m| m.name.as_str()),
-            &[
-                ("rmse_shown", "RMSE"),
-                ("nll_shown", "NLL"),
-                ("seconds_shown", "seconds"),
-                ("steps_shown", "steps"),
-                ("points_shown", "points"),
-                ("folds_counted", "folds"),
-            ],
+            &[shown_columns("", &QUANTITIES), vec![("folds_counted".into(), "folds")]].concat(),
             "Means over folds with standard errors, in units of the target's standard deviation in training.",
         ));
     }

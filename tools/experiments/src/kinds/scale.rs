@@ -2,29 +2,22 @@
 //!
 //! Serves figures 5.5 and 5.6 of the thesis.
 
-use super::Checked;
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use crate::measured::{Measured, NumberTable};
+use crate::kinds::prelude::*;
 use crate::numbers::shown;
 use crate::tangent::{Tangent, TrainedToy};
-use crate::toy::{ToySettings, mean};
+use crate::toy::ToySettings;
 use crate::training::TrainingSettings;
-use faer::Mat;
-use posterior_laplace::LaplaceError;
 use posterior_laplace::normalisation::scale_invariant_layers;
+use posterior_laplace::{LaplaceError, PriorKind};
 use posterior_linear::evidence::{DataFit, EvidenceOptions, LaplaceEvidence, Maximiser};
 use posterior_linear::structure::Structure;
 use posterior_linear::{LinearError, Prior};
 use posterior_networks::{Network, Selection};
-use posterior_report::{Curves, Distribution, Distributions, Item, Line, PosteriorPanels, TitledPosterior};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use posterior_report::{Distribution, Distributions, PosteriorPanels, TitledPosterior};
 use toml::Table;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     data: ToySettings,
     network: Table,
@@ -52,22 +45,10 @@ fn steps() -> usize {
 /// How prior precisions are shared.
 const PRIORS: [&str; 3] = ["isotropic", "layerwise", "g-prior"];
 
-/// A prior with a group for each layer; parameters of one layer share the name before the last point. Precisions begin in units of the layer's own weights, as fits do it: evidences of several
+/// A prior with a group for each layer. Precisions begin in units of the layer's own weights, as fits do it: evidences of several
 /// precisions have several maxima, and a start in other units would choose among them by the scale.
-fn layerwise(selection: &Selection, network: &Network<f64>) -> Result<Prior, ExperimentError> {
-    let layer = |name: &str| name.rsplit_once('.').map_or(name, |(layer, _)| layer).to_string();
-    let mut names: Vec<String> = Vec::new();
-    let mut stretches = Vec::new();
-    for part in selection.parts() {
-        let name = layer(&part.name);
-        let group = names.iter().position(|n| *n == name).unwrap_or_else(|| {
-            names.push(name);
-            names.len() - 1
-        });
-        stretches.push((part.length, group));
-    }
-    let precisions = vec![1.0; names.len()];
-    let prior = Prior::grouped(&stretches, names, precisions)?;
+fn layerwise(selection: &Selection, network: &Network<f64>) -> Result<Prior> {
+    let prior = PriorKind::Layerwise.prior(network.graph(), selection, 1.0)?;
     let norms = prior.squared_norms(&selection.flatten(network.parameters()));
     let start: Vec<f64> =
         prior.group_sizes().iter().zip(norms).map(|(&size, norm)| size as f64 / norm).collect();
@@ -75,12 +56,7 @@ fn layerwise(selection: &Selection, network: &Network<f64>) -> Result<Prior, Exp
 }
 
 /// The prior precisions of the largest evidence, by MacKay's updates at the linear model's mode.
-fn learned(
-    tangent: &Tangent,
-    curvature: &Structure,
-    mut prior: Prior,
-    steps: usize,
-) -> Result<Prior, ExperimentError> {
+fn learned(tangent: &Tangent, curvature: &Structure, mut prior: Prior, steps: usize) -> Result<Prior> {
     let fit = DataFit::LogLikelihood { value: 0.0 };
     let options = EvidenceOptions { steps: 1, ..EvidenceOptions::default() };
     for _ in 0..steps {
@@ -105,7 +81,7 @@ fn deviations(
     selection: &Selection,
     prior: &str,
     steps: usize,
-) -> Result<(Vec<f64>, Vec<f64>), ExperimentError> {
+) -> Result<(Vec<f64>, Vec<f64>)> {
     let mut curvature = tangent.curvature()?;
     if prior == "g-prior" {
         curvature = curvature.normalised().map_err(LinearError::from)?;
@@ -128,8 +104,8 @@ fn multiplied(network: &Network<f64>, parameters: &[usize], factor: f64) -> Netw
 }
 
 /// Trains the network, rescales it, compares.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
-    if settings.factors.iter().any(|c| !(*c > 0.0 && c.is_finite())) {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
+    if settings.factors.iter().any(|c| !positive(*c)) {
         return refused("`factors` must be positive");
     }
     let mut factors = settings.factors.clone();
@@ -147,7 +123,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
     }
     let toy = &trained.toy;
     let unit = trained.tangent(&trained.network)?;
-    let (mut numbers, mut series, mut rows) = (Map::new(), Map::new(), Vec::new());
+    let (mut out, mut rows) = (Measured::default(), Vec::new());
     let mut panels = Vec::new();
     let mut output_change = 0.0f64;
     for prior in PRIORS {
@@ -165,19 +141,16 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
             let change = own.iter().zip(&reference).map(|(a, b)| (a / b - 1.0).abs()).fold(0.0, f64::max);
             worst = worst.max(change);
             let key = format!("{prior}, c = {}", shown(factor)).replace('.', "_");
-            numbers.insert(
-                key.clone(),
-                json!({
-                    "prior": prior,
-                    "factor": factor,
-                    "first_precision": precisions[0],
-                    "last_precision": precisions[precisions.len() - 1],
-                    "gap_deviation": toy.mean_in_gaps(&own),
-                    "mean_deviation": mean(own.iter().copied()),
-                    "largest_change": change,
-                }),
-            );
-            series.insert(key.clone(), json!(own));
+            out.numbers["scaling"][&key] = json!({
+                "prior": prior,
+                "factor": factor,
+                "first_precision": precisions[0],
+                "last_precision": precisions[precisions.len() - 1],
+                "gap_deviation": toy.mean_in_gaps(&own),
+                "mean_deviation": mean(own.iter().copied()),
+                "largest_change": change,
+            });
+            out.series[&key] = json!(own);
             rows.push(key);
             // The extremes and the middle tell the story.
             let drawn = done == 0 || factor == 1.0 || done + 1 == factors.len();
@@ -188,22 +161,19 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
                 ));
             }
         }
-        numbers.insert(format!("{prior} worst"), json!({"largest_change": worst}));
+        out.numbers["scaling"][format!("{prior} worst")] = json!({"largest_change": worst});
     }
-    series.insert("grid".into(), json!(toy.grid));
+    out.series["grid"] = json!(toy.grid);
     let scales = unit.curvature()?.normalised().map_err(LinearError::from)?.scales();
     let scale = |m: &Mat<f64>| Mat::from_fn(m.nrows(), m.ncols(), |i, j| m[(i, j)] * scales[j]);
     let (features, grid) = (scale(&unit.features), scale(&unit.grid));
-    let numbers = json!({
-        "scaling": numbers,
-        "output_change": output_change,
-        "jacobian": {
-            "spread": column_spread(&unit.features), "spread_scaled": column_spread(&features),
-            "largest_over_median": range(&unit.features), "largest_over_median_scaled": range(&features),
-        },
-        "offset": unit.offset,
-        "dimension": unit.dimension(),
+    out.numbers["output_change"] = json!(output_change);
+    out.numbers["jacobian"] = json!({
+        "spread": column_spread(&unit.features), "spread_scaled": column_spread(&features),
+        "largest_over_median": range(&unit.features), "largest_over_median_scaled": range(&features),
     });
+    out.numbers["offset"] = json!(unit.offset);
+    out.numbers["dimension"] = json!(unit.dimension());
     let columns = [
         ("first_precision", "first precision"),
         ("last_precision", "last precision"),
@@ -211,7 +181,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
         ("gap_deviation", "σ in gaps"),
         ("largest_change", "largest relative change of σ"),
     ];
-    let tables = vec![
+    out.tables = vec![
         NumberTable::by_name(
             "Error bars after multiplying normalised weights",
             "prior",
@@ -240,28 +210,15 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
             caption: "Spread: standard deviation of the decimal logarithm.".into(),
         },
     ];
-    let mut figures = vec![
-        PosteriorPanels::new(
-            "Error bars",
-            "y",
-            panels,
-            "One row of panels would be alike if the scale of normalised weights did not matter.",
-        )
-        .into(),
-    ];
-    figures.extend(jacobian_figures(
+    let caption = "One row of panels would be alike if the scale of normalised weights did not matter.";
+    out.figures.push(PosteriorPanels::new("Error bars", "y", panels, caption).into());
+    out.figures.extend(jacobian_figures(
         &trained,
         [(&unit.features, &unit.grid), (&features, &grid)],
         settings.basis,
     ));
-    Ok(Measured {
-        numbers,
-        series: Value::Object(series),
-        tables,
-        figures,
-        facts: trained.facts,
-        notes: Vec::new(),
-    })
+    out.facts = trained.facts;
+    Ok(out)
 }
 
 /// Standard deviation of the decimal logarithms of column norms, columns of zeros left out.

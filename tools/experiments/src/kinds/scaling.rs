@@ -1,29 +1,20 @@
 //! How time and memory grow with the number of rows: made-up tables, a solver, the seconds until a fixed test error.
 
-use super::Checked;
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
 use crate::gaussian::{Covariance, MethodSettings};
-use crate::measured::{Measured, NumberTable};
-use faer::Mat;
+use crate::kinds::prelude::*;
 use posterior_gp::iterative::{KernelFeatures, Problem, Start, solve};
 use posterior_kernels::features::FeatureSettings;
 use posterior_kernels::matrix::KernelMatrix;
 use posterior_linalg::operator::LinearOperator;
-use posterior_linalg::random::Streams;
 use posterior_linalg::solve::System;
 use posterior_models::peak_memory_bytes;
 use posterior_optim::Signal;
-use posterior_report::{Curves, Line, Note};
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
 use std::time::Instant;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     /// Sizes of the tables, ascending.
     rows: Vec<usize>,
@@ -49,7 +40,7 @@ pub(crate) struct Settings {
 }
 
 impl Checked for Settings {
-    fn check(&self) -> Result<(), ExperimentError> {
+    fn check(&self) -> Result<()> {
         self.method.rows_solver(1, 0)?;
         if self.rows.len() < 2 || self.rows[0] < 2 || !self.rows.windows(2).all(|w| w[0] < w[1]) {
             return refused("`rows` must be at least two ascending sizes");
@@ -57,7 +48,6 @@ impl Checked for Settings {
         if self.rows.iter().any(|n| *n > 100_000_000) || !(1..=1000).contains(&self.columns) {
             return refused("`rows` go up to a hundred million and `columns` from 1 to 1000");
         }
-        let positive = |v: f64| v > 0.0 && v.is_finite();
         if !positive(self.noise) || !positive(self.target) {
             return refused("`noise` and `target` must be positive");
         }
@@ -94,7 +84,7 @@ fn one_size(
     covariance: &Covariance,
     n: usize,
     context: &mut Context<'_>,
-) -> Result<Size, ExperimentError> {
+) -> Result<Size> {
     let stage = format!("{n} rows");
     context.step(&stage, 0, settings.method.steps(n))?;
     let streams = Streams::new(context.seed);
@@ -185,7 +175,7 @@ fn growth(rows: &[usize], values: &[f64]) -> f64 {
 }
 
 /// Solves at every size.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
     let covariance = Covariance::parse(&settings.kernel, settings.columns)?;
     let before = peak_memory_bytes();
     let mut sizes = Vec::new();
@@ -194,32 +184,26 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
     }
     let own = |peak: Option<u64>| Some(peak?.saturating_sub(before?) as f64);
     let key = |n: usize| format!("n {n}");
-    let (mut numbers, mut series) = (Map::new(), Map::new());
+    let mut out = Measured::default();
     for size in &sizes {
         let megabytes = own(size.peak).map(|b| b / 1e6);
-        numbers.insert(
-            key(size.rows),
-            json!({
-                "seconds": size.reached,
-                "steps": size.steps,
-                "seconds_per_step": size.seconds_per_step,
-                "error": size.error,
-                "peak_megabytes": megabytes,
-                "peak_bytes_per_row": own(size.peak).map(|b| b / size.rows as f64),
-                "parts_megabytes": size.parts as f64 / 1e6,
-            }),
-        );
-        series.insert(key(size.rows), json!(size.trace));
+        out.numbers["sizes"][key(size.rows)] = json!({
+            "seconds": size.reached,
+            "steps": size.steps,
+            "seconds_per_step": size.seconds_per_step,
+            "error": size.error,
+            "peak_megabytes": megabytes,
+            "peak_bytes_per_row": own(size.peak).map(|b| b / size.rows as f64),
+            "parts_megabytes": size.parts as f64 / 1e6,
+        });
+        out.series[key(size.rows)] = json!(size.trace);
     }
     let peaks: Option<Vec<f64>> = sizes.iter().map(|s| own(s.peak).filter(|b| *b > 0.0)).collect();
     let parts: Vec<f64> = sizes.iter().map(|s| s.parts as f64).collect();
-    let summary = json!({
-        "sizes": numbers,
-        "reached": sizes.iter().filter(|s| s.reached.is_some()).count(),
-        "memory_growth": peaks.as_deref().map(|p| growth(&settings.rows, p)),
-        "parts_growth": growth(&settings.rows, &parts),
-        "largest_error": sizes.iter().map(|s| s.error).fold(0.0, f64::max),
-    });
+    out.numbers["reached"] = json!(sizes.iter().filter(|s| s.reached.is_some()).count());
+    out.numbers["memory_growth"] = json!(peaks.as_deref().map(|p| growth(&settings.rows, p)));
+    out.numbers["parts_growth"] = json!(growth(&settings.rows, &parts));
+    out.numbers["largest_error"] = json!(sizes.iter().map(|s| s.error).fold(0.0, f64::max));
     let x = |kept: &dyn Fn(&Size) -> bool| {
         sizes.iter().filter(|s| kept(s)).map(|s| s.rows as f64).collect::<Vec<f64>>()
     };
@@ -231,7 +215,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
     if let Some(peaks) = &peaks {
         memory.insert(0, Line::new("process at most", x(&|_| true), peaks.iter().map(|b| b / 1e6).collect()));
     }
-    let figures = vec![
+    out.figures = vec![
         picture(
             "Time to the same error",
             "seconds",
@@ -266,36 +250,28 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
         .logarithmic(true, true)
         .into(),
     ];
-    let names: Vec<String> = settings.rows.iter().map(|n| key(*n)).collect();
-    let mut notes = Vec::new();
     if peaks.is_none() {
-        notes.push(Note::warning(
+        out.notes.push(Note::warning(
             "This system does not tell the memory of a process, or other work in the process hides it.",
         ));
     }
-    Ok(Measured {
-        numbers: summary,
-        series: Value::Object(series),
-        tables: vec![NumberTable::by_name(
-            "Sizes",
-            "rows",
-            "sizes",
-            names.iter().map(String::as_str),
-            &[
-                ("seconds", "seconds to the error"),
-                ("steps", "steps"),
-                ("seconds_per_step", "seconds a step"),
-                ("error", "error at the end"),
-                ("peak_megabytes", "MB of the process"),
-                ("peak_bytes_per_row", "bytes a row"),
-                ("parts_megabytes", "MB of the parts"),
-            ],
-            "No seconds: the error was not reached.",
-        )],
-        figures,
-        notes,
-        ..Measured::default()
-    })
+    out.tables.push(NumberTable::by_name(
+        "Sizes",
+        "rows",
+        "sizes",
+        settings.rows.iter().map(|n| key(*n)),
+        &[
+            ("seconds", "seconds to the error"),
+            ("steps", "steps"),
+            ("seconds_per_step", "seconds a step"),
+            ("error", "error at the end"),
+            ("peak_megabytes", "MB of the process"),
+            ("peak_bytes_per_row", "bytes a row"),
+            ("parts_megabytes", "MB of the parts"),
+        ],
+        "No seconds: the error was not reached.",
+    ));
+    Ok(out)
 }
 
 #[cfg(test)]

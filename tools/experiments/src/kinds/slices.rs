@@ -3,25 +3,19 @@
 //! The plane goes through the origin, the trained weights `v` and the optimum `w` of the linear model, all of the first layer; the other layers stay at `v` for the network and at `w` for the linear model, so
 //! that each model's own point lies in its plane.
 
-use super::Checked;
 use super::conjugate::{Conjugate, Update};
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use crate::measured::{Measured, NumberTable};
+use crate::kinds::prelude::*;
 use crate::tangent::{Tangent, TrainedToy, product};
 use crate::toy::{ToySettings, column};
 use crate::training::TrainingSettings;
 use posterior_linear::{LinearError, Prior};
 use posterior_networks::Network;
-use posterior_report::{Item, Plane, PlaneKind, PlanePanel};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use posterior_report::{Plane, PlaneKind, PlanePanel};
 use std::ops::Range;
 use toml::Table;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     data: ToySettings,
     network: Table,
@@ -37,8 +31,7 @@ pub(crate) struct Settings {
 }
 
 impl Checked for Settings {
-    fn check(&self) -> Result<(), ExperimentError> {
-        let positive = |v: f64| v.is_finite() && v > 0.0;
+    fn check(&self) -> Result<()> {
         let fine = (5..=1000).contains(&self.points)
             && positive(self.reach)
             && positive(self.depth)
@@ -62,7 +55,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 
 impl Slice {
     /// Through two vectors; refused where they are parallel.
-    fn new(weights: Range<usize>, first: &[f64], second: &[f64]) -> Result<Self, ExperimentError> {
+    fn new(weights: Range<usize>, first: &[f64], second: &[f64]) -> Result<Self> {
         let unit = |v: Vec<f64>| {
             let length = dot(&v, &v).sqrt();
             v.into_iter().map(|v| v / length).collect::<Vec<f64>>()
@@ -107,7 +100,7 @@ enum Model {
 
 impl Models<'_> {
     /// `log p(y | .)` and `log p(y | .) - a/2 |.|²`, less what does not depend on the weights, at a point of the slice.
-    fn values(&self, model: Model, point: [f64; 2]) -> Result<[f64; 2], ExperimentError> {
+    fn values(&self, model: Model, point: [f64; 2]) -> Result<[f64; 2]> {
         let mut weights =
             if model == Model::Network { self.tangent.trained.clone() } else { self.mode.to_vec() };
         weights[self.slice.weights.clone()].copy_from_slice(&self.slice.at(point));
@@ -128,8 +121,8 @@ impl Models<'_> {
     }
 
     /// The gradient of the log likelihood within the slice, by central differences.
-    fn gradient(&self, model: Model, [x, y]: [f64; 2], step: f64) -> Result<[f64; 2], ExperimentError> {
-        let difference = |a: [f64; 2], b: [f64; 2]| -> Result<f64, ExperimentError> {
+    fn gradient(&self, model: Model, [x, y]: [f64; 2], step: f64) -> Result<[f64; 2]> {
+        let difference = |a: [f64; 2], b: [f64; 2]| -> Result<f64> {
             Ok((self.values(model, a)?[0] - self.values(model, b)?[0]) / (2.0 * step))
         };
         Ok([difference([x + step, y], [x - step, y])?, difference([x, y + step], [x, y - step])?])
@@ -137,7 +130,7 @@ impl Models<'_> {
 }
 
 /// The weights of the first layer that has any: they stand together in the flat vector.
-fn first_layer(trained: &TrainedToy) -> Result<Range<usize>, ExperimentError> {
+fn first_layer(trained: &TrainedToy) -> Result<Range<usize>> {
     let (graph, parts) = (trained.network.graph(), trained.selection.parts());
     let layer = graph.nodes().iter().find(|node| !node.parameters.is_empty());
     let selected = |parameter: usize| layer.is_some_and(|node| node.parameters.contains(&parameter));
@@ -149,7 +142,7 @@ fn first_layer(trained: &TrainedToy) -> Result<Range<usize>, ExperimentError> {
 }
 
 /// Trains the network, finds the linear model's optimum, walks over the slice.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
     let trained = TrainedToy::new(&settings.data, &settings.network, &settings.training, context)?;
     let tangent = trained.tangent(&trained.network)?;
     let precision = match settings.precision {
@@ -169,7 +162,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
     let half = settings.reach * norm.max(best_norm);
     let step = 2.0 * half / (settings.points - 1) as f64;
     let axis: Vec<f64> = (0..settings.points).map(|i| i as f64 * step - half).collect();
-    let (mut numbers, mut series, mut panels) = (Map::new(), Map::new(), Vec::new());
+    let (mut out, mut panels) = (Measured::default(), Vec::new());
     for (name, model, point) in [("network", Model::Network, own), ("linear", Model::Linear, best)] {
         let (mut likelihood, mut whole) = (Vec::new(), Vec::new());
         for (row, &y) in axis.iter().enumerate() {
@@ -184,20 +177,16 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
         // Along the ray of the model's own point: half as long, and twice.
         let along = |t: f64| models.values(model, [t * point[0], t * point[1]]);
         let (near, far) = (along(0.5)?, along(2.0)?);
-        let mut found = Map::new();
         for (what, values, k) in [("log_likelihood", &likelihood, 0), ("log_posterior", &whole, 1)] {
             let largest = (0..values.len()).max_by(|&i, &j| values[i].total_cmp(&values[j])).unwrap_or(0);
             let place = [axis[largest % axis.len()], axis[largest / axis.len()]];
             let away = ((place[0] - point[0]).powi(2) + (place[1] - point[1]).powi(2)).sqrt();
-            found.insert(
-                what.into(),
-                json!({
-                    "at_own_point": at_point[k], "largest": values[largest],
-                    "distance_in_steps": away / step,
-                    "half_as_long": near[k] - at_point[k], "twice_as_long": far[k] - at_point[k],
-                    "largest_change": (near[k] - at_point[k]).abs().max((far[k] - at_point[k]).abs()),
-                }),
-            );
+            out.numbers[name][what] = json!({
+                "at_own_point": at_point[k], "largest": values[largest],
+                "distance_in_steps": away / step,
+                "half_as_long": near[k] - at_point[k], "twice_as_long": far[k] - at_point[k],
+                "largest_change": (near[k] - at_point[k]).abs().max((far[k] - at_point[k]).abs()),
+            });
             let top = values[largest];
             panels.push(PlanePanel::new(
                 format!("{}, {name} model", what.replace('_', " ")),
@@ -205,8 +194,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
                 values.iter().map(|v| (v - top).max(-settings.depth)).collect(),
             ));
         }
-        numbers.insert(name.into(), Value::Object(found));
-        series.insert(name.into(), json!({"log_likelihood": likelihood, "log_posterior": whole}));
+        out.series[name] = json!({"log_likelihood": likelihood, "log_posterior": whole});
     }
     // Both models have one gradient where they touch: with the other layers at the trained weights, too.
     let touching = Models { mode: &tangent.trained, ..models };
@@ -215,18 +203,13 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
     let [network, linear] = gradients;
     let (network, linear) = (network?, linear?);
     let apart = ((network[0] - linear[0]).powi(2) + (network[1] - linear[1]).powi(2)).sqrt();
-    numbers.insert(
-        "touching".into(),
-        json!({"gradient": dot(&linear, &linear).sqrt(), "relative_difference": apart / dot(&linear, &linear).sqrt()}),
-    );
-    numbers.insert("norms".into(), json!({"trained": norm, "optimum": best_norm, "ratio": norm / best_norm}));
-    numbers.insert("precision".into(), precision.into());
-    series.insert("axis".into(), json!(axis));
-    Ok(Measured {
-        numbers: Value::Object(numbers),
-        series: Value::Object(series),
-        tables: vec![table()],
-        figures: vec![Item::Plane(Plane {
+    out.numbers["touching"] = json!({"gradient": dot(&linear, &linear).sqrt(), "relative_difference": apart / dot(&linear, &linear).sqrt()});
+    out.numbers["norms"] = json!({"trained": norm, "optimum": best_norm, "ratio": norm / best_norm});
+    out.numbers["precision"] = precision.into();
+    out.series["axis"] = json!(axis);
+    out.tables.push(table());
+    out.facts = trained.facts;
+    out.figures.push(Item::Plane(Plane {
             title: "Slices through the weights of the first layer".into(),
             x: "along the trained weights".into(),
             y: "orthogonal, towards the linear model's optimum".into(),
@@ -240,10 +223,8 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
                 "Dot: trained weights; diamond: optimum of the linear model. Colours end {} nats below the highest value of each panel.",
                 settings.depth
             ),
-        })],
-        facts: trained.facts,
-        notes: Vec::new(),
-    })
+    }));
+    Ok(out)
 }
 
 /// What happens along the rays.

@@ -2,29 +2,21 @@
 //!
 //! Serves figure 4 of the deep basis kernels.
 
-use super::Checked;
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
 use crate::gaussian::MethodSettings;
-use crate::learned::{FitSettings, SCORES, check_learned, put_scores, scored};
-use crate::measured::{Measured, NumberTable};
+use crate::kinds::prelude::*;
+use crate::learned::{SCORES, check_learned, chosen_way, gaussian_process, score_columns, scored};
 use crate::splits::Rows;
 use crate::towns::Country;
-use posterior_data::{Column, Selection, Table};
+use posterior_data::{Column, Table};
 use posterior_kernels::KernelExpression;
-use posterior_linalg::random::Streams;
 use posterior_metrics::RegressionScores;
-use posterior_models::options::{OutputRequest, TargetTransformName};
-use posterior_models::{FitRequest, Prepared, Process};
-use posterior_report::{Item, Plane, PlaneKind, PlanePanel, SummaryRow};
+use posterior_models::Process;
+use posterior_report::{Plane, PlaneKind, PlanePanel};
 use rand::seq::SliceRandom;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     /// A table of two coordinates and a target (the last column), counted from the experiment's file; a country is made up if absent.
     file: Option<PathBuf>,
@@ -45,7 +37,7 @@ pub(crate) struct Settings {
 }
 
 impl Checked for Settings {
-    fn check(&self) -> Result<(), ExperimentError> {
+    fn check(&self) -> Result<()> {
         check_learned(&self.methods, self.seconds)?;
         if self.rows < 20 || self.rows > 10_000_000 {
             return refused("`rows` are from 20 to ten million");
@@ -76,7 +68,7 @@ struct Places {
 const NAMES: [&str; 2] = ["east", "north"];
 
 impl Places {
-    fn new(settings: &Settings, context: &Context<'_>) -> Result<Self, ExperimentError> {
+    fn new(settings: &Settings, context: &Context<'_>) -> Result<Self> {
         let streams = Streams::new(context.seed);
         let (all, country) = match &settings.file {
             Some(file) => (Rows::of(&context.folder.join(file))?.at_most(Some(settings.rows), streams), None),
@@ -155,12 +147,8 @@ const STEPS: i32 = 4;
 
 /// How different the correlations of the prior's function with what is around two places are (the root of the mean squared difference, over displacements of up to a fifth of the range): 0 of a
 /// stationary kernel.
-fn difference(
-    process: &Process<'_>,
-    ranges: [(f64, f64); 2],
-    places: [[f64; 2]; 2],
-) -> Result<f64, ExperimentError> {
-    let around = |place: [f64; 2]| -> Result<Vec<f64>, ExperimentError> {
+fn difference(process: &Process<'_>, ranges: [(f64, f64); 2], places: [[f64; 2]; 2]) -> Result<f64> {
+    let around = |place: [f64; 2]| -> Result<Vec<f64>> {
         let mut points = [vec![place[0]], vec![place[1]]];
         for (i, j) in (-STEPS..=STEPS).flat_map(|i| (-STEPS..=STEPS).map(move |j| (i, j))) {
             for (axis, step) in [(0, i), (1, j)] {
@@ -190,26 +178,10 @@ fn fit(
     method: &MethodSettings,
     places: &Places,
     context: &mut Context<'_>,
-) -> Result<Found, ExperimentError> {
-    let request = FitRequest {
-        columns: Selection { target: "y".into(), ..Selection::default() },
-        output: OutputRequest {
-            // As published: targets as they are.
-            target_transform: TargetTransformName::None,
-            ..OutputRequest::default()
-        },
-        ..FitRequest::default()
-    };
-    let rows: Vec<usize> = (0..places.train.rows()).collect();
-    let prepared = Prepared::from_table(&places.train, &rows, &request)?;
-    let asked = FitSettings {
-        kernel: settings.kernel.as_ref(),
-        seconds: settings.seconds,
-        memory: request.limits.memory,
-        seed: context.seed,
-    };
-    let model = method.learn(prepared, &asked, &method.name, context)?;
-    let Some(process) = model.process() else { return refused("it is a process") };
+) -> Result<Found> {
+    let kernel = settings.kernel.as_ref();
+    let model = method.learn_table(&places.train, kernel, settings.seconds, context)?;
+    let (process, summary) = gaussian_process(&model)?;
     let standard = &process.inputs().standardisation;
     let truth: Vec<f64> = places.truth.iter().map(|y| standard.target(*y)).collect();
     let scores = scored(process.predictor(), process.standard_inputs(&places.test)?.as_ref(), &truth)?;
@@ -219,14 +191,13 @@ fn fit(
     let Some(maps) = process.map_panels((&grids[0], &grids[1]), &marked)? else {
         return refused("a process of two coordinates has maps");
     };
-    let Some(summary) = process.record().fit.gaussian() else { return refused("coordinates have numbers") };
     Ok(Found {
         scores,
         seconds: summary.seconds,
         maps,
         difference: difference(&process, places.ranges, [densest, middle])?,
         densest,
-        chosen: summary.scalable.as_ref().and_then(|s| s.deep.as_ref()).map(|d| d.chosen.clone()),
+        chosen: chosen_way(summary),
     })
 }
 
@@ -257,43 +228,40 @@ fn maps(settings: &Settings, places: &Places, all: &[(&str, Found)]) -> Vec<Item
             false,
         ),
     ];
-    let plane = |(which, (title, caption, dots)): (usize, (&str, String, bool))| {
+    let plane = |title: &str, caption: String, dots: bool, panels: Vec<PlanePanel>| {
         let (points_x, points_y): (Vec<f64>, Vec<f64>) =
             if dots { (column(NAMES[0]), column(NAMES[1])) } else { Default::default() };
-        let panels = all.iter().filter_map(|(name, found)| {
-            Some(PlanePanel { title: (*name).into(), ..found.maps.get(which)?.clone() })
-        });
         Item::Plane(Plane {
             title: title.into(),
             x: NAMES[0].into(),
             y: NAMES[1].into(),
             grid_x: grid_x.clone(),
             grid_y: grid_y.clone(),
-            panels: panels.collect(),
+            panels,
             points_class: vec![0; points_x.len()],
             points_x,
             points_y,
             caption,
         })
     };
-    let mut figures: Vec<Item> = quantities.into_iter().enumerate().map(plane).collect();
+    let of_methods = |which: usize| {
+        let panel = |(name, found): &(&str, Found)| {
+            Some(PlanePanel { title: (*name).into(), ..found.maps.get(which)?.clone() })
+        };
+        all.iter().filter_map(panel).collect()
+    };
+    let mut figures: Vec<Item> = (quantities.into_iter().enumerate())
+        .map(|(which, (title, caption, dots))| plane(title, caption, dots, of_methods(which)))
+        .collect();
     if let Some(country) = &places.country {
-        figures.push(Item::Plane(Plane {
-            title: "The truth".into(),
-            x: NAMES[0].into(),
-            y: NAMES[1].into(),
-            panels: vec![PlanePanel::new(
-                "mean",
-                PlaneKind::Amount,
-                truth(settings, country, [&grid_x, &grid_y]),
-            )],
-            caption: format!("The mean {logarithm} in the made-up country: waves, towns with edges, roads."),
-            points_x: Vec::new(),
-            points_y: Vec::new(),
-            points_class: Vec::new(),
-            grid_x,
-            grid_y,
-        }));
+        let caption = format!("The mean {logarithm} in the made-up country: waves, towns with edges, roads.");
+        let values = truth(settings, country, [&grid_x, &grid_y]);
+        figures.push(plane(
+            "The truth",
+            caption,
+            false,
+            vec![PlanePanel::new("mean", PlaneKind::Amount, values)],
+        ));
     }
     figures
 }
@@ -308,9 +276,9 @@ fn truth(settings: &Settings, country: &Country, [grid_x, grid_y]: [&[f64]; 2]) 
     grid_y.iter().flat_map(|y| grid_x.iter().map(move |x| [*x, *y])).map(level).collect()
 }
 
-fn numbers(found: &Found) -> Result<Value, ExperimentError> {
+fn numbers(found: &Found) -> Result<Value> {
     let mut out = Map::new();
-    put_scores(&mut out, &[found.scores])?;
+    put_all(&mut out, "", &[found.scores], &SCORES)?;
     out.insert("seconds".into(), json!(found.seconds));
     out.insert("difference_of_places".into(), json!(found.difference));
     out.insert("chosen".into(), json!(found.chosen));
@@ -318,7 +286,7 @@ fn numbers(found: &Found) -> Result<Value, ExperimentError> {
 }
 
 /// Fits every method to the same rows.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
     let places = Places::new(settings, context)?;
     let mut all = Vec::new();
     for method in &settings.methods {
@@ -329,37 +297,32 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
             context.once(&method.name, &depends, |context| fit(settings, method, &places, context))?;
         all.push((method.name.as_str(), found));
     }
-    let mut own = Map::new();
+    let mut out = Measured::default();
     for (name, found) in &all {
-        own.insert((*name).into(), numbers(found)?);
+        out.numbers["methods"][name] = numbers(found)?;
     }
-    let more = [
+    let columns = score_columns(&[
         ("difference_of_places", "difference of kernels"),
         ("seconds", "seconds"),
         ("chosen", "chosen way of training"),
-    ];
-    let columns: Vec<(&str, &str)> = SCORES.into_iter().chain(more).collect();
+    ]);
     let what = if settings.file.is_none() { "made up, " } else { "" };
     let densest = all.first().map(|(_, found)| found.densest).unwrap_or_default();
-    Ok(Measured {
-        numbers: json!({ "methods": own }),
-        series: Value::Null,
-        tables: vec![NumberTable::by_name(
+    out.tables.push(NumberTable::by_name(
             "Scores of test rows",
             "method",
             "methods",
             settings.methods.iter().map(|m| m.name.as_str()),
             &columns,
             "In units of the training targets' standard deviation (of their logarithm, where that is learned). The difference of kernels is that of correlations about the densest place and about the middle (root of the mean square): 0 of a stationary kernel.",
-        )],
-        figures: maps(settings, &places, &all),
-        facts: vec![
-            SummaryRow::new(
-                "Rows, training and test",
-                format!("{what}{} and {}", places.train.rows(), places.test.rows()),
-            ),
-            SummaryRow::new("Densest place", format!("{:.1}, {:.1}", densest[0], densest[1])),
-        ],
-        notes: Vec::new(),
-    })
+    ));
+    out.figures = maps(settings, &places, &all);
+    out.facts = vec![
+        SummaryRow::new(
+            "Rows, training and test",
+            format!("{what}{} and {}", places.train.rows(), places.test.rows()),
+        ),
+        SummaryRow::new("Densest place", format!("{:.1}, {:.1}", densest[0], densest[1])),
+    ];
+    Ok(out)
 }

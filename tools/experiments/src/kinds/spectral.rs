@@ -3,29 +3,21 @@
 //!
 //! Serves figure 4.10 of the thesis.
 
-use super::Checked;
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use crate::gaussian::{Covariance, MethodSettings, check_methods, normals};
-use crate::measured::{Measured, NumberTable};
-use crate::toy::{marginal_distances, mean, posterior_panel, waves};
-use faer::{Mat, MatRef};
-use posterior_gp::exact::ExactGp;
+use crate::gaussian::{Covariance, MethodSettings, check_methods};
+use crate::kinds::prelude::*;
+use crate::line::{Inputs, KnownLine};
+use crate::toy::{marginal_distances, posterior_panel};
 use posterior_gp::iterative::{
     PathwiseModel, PathwiseSettings, Region, SpectralBasis, Start, Support, regions,
 };
-use posterior_gp::{Mean, MeanForm, Observations, Posterior, Prediction};
+use posterior_gp::{Mean, MeanForm, Posterior, Prediction};
 use posterior_kernels::features::FeatureSettings;
 use posterior_kernels::{cross, diagonal, gram};
 use posterior_likelihoods::Gaussian;
-use posterior_linalg::random::Streams;
-use posterior_report::{Curves, Line, PosteriorPanel, PosteriorPanels, SummaryRow, TitledPosterior};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use posterior_report::{PosteriorPanel, PosteriorPanels, TitledPosterior};
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     /// Rows; half of them in each of two clusters.
     rows: usize,
@@ -56,7 +48,7 @@ pub(crate) struct Settings {
 }
 
 impl Checked for Settings {
-    fn check(&self) -> Result<(), ExperimentError> {
+    fn check(&self) -> Result<()> {
         check_methods(&self.methods)?;
         self.methods.iter().try_for_each(|m| m.rows_solver(1, 0).map(|_| ()))?;
         if !(4..=8000).contains(&self.rows) || !(2..=100_000).contains(&self.grid) {
@@ -64,7 +56,6 @@ impl Checked for Settings {
                 "`rows` must be between 4 and 8000 (all are decomposed) and `grid` between 2 and 100000",
             );
         }
-        let positive = |v: f64| v > 0.0 && v.is_finite();
         let all = [self.centre, self.deviation, self.noise, self.reach, self.threshold];
         if !all.into_iter().all(positive) || self.samples == 0 || self.features == 0 {
             return refused(
@@ -86,11 +77,7 @@ const REGIONS: [(&str, Region); 3] = [
 
 /// Everything that does not depend on the method.
 struct Problem {
-    covariance: Covariance,
-    data: Observations,
-    grid: Vec<f64>,
-    points: Mat<f64>,
-    exact: Prediction,
+    line: KnownLine,
     /// The exact posterior at the inputs of the data.
     exact_at_data: Prediction,
     weights: Mat<f64>,
@@ -104,53 +91,31 @@ struct Problem {
 }
 
 impl Problem {
-    fn new(settings: &Settings, context: &mut Context<'_>) -> Result<Self, ExperimentError> {
+    fn new(settings: &Settings, context: &mut Context<'_>) -> Result<Self> {
+        context.step("exact posterior", 0, 2)?;
+        let streams = Streams::new(context.seed);
+        let inputs = Inputs::Clusters { centre: settings.centre, deviation: settings.deviation };
+        let x = inputs.draw(settings.rows, streams);
         let covariance = Covariance::parse(&settings.kernel, 1)?;
         let kernel = covariance.kernel::<f64>()?;
-        let (n, streams) = (settings.rows, Streams::new(context.seed));
-        let (z, e) =
-            (normals(n, 1, streams, "experiment/inputs"), normals(n, 1, streams, "experiment/noise"));
-        let side = |i: usize| if i.is_multiple_of(2) { -settings.centre } else { settings.centre };
-        let x = Mat::from_fn(n, 1, |i, _| side(i) + settings.deviation * z[(i, 0)]);
-        let y = Mat::from_fn(n, 1, |i, _| waves(x[(i, 0)]) + settings.noise * e[(i, 0)]);
-        let data = Observations::new(x.clone(), y, None)?;
-        let step = 2.0 * settings.reach / (settings.grid - 1) as f64;
-        let grid: Vec<f64> = (0..settings.grid).map(|i| i as f64 * step - settings.reach).collect();
-        let points = Mat::from_fn(grid.len(), 1, |i, _| grid[i]);
-        context.step("exact posterior", 0, 2)?;
-        let variance = settings.noise * settings.noise;
-        let model = ExactGp::new(kernel.clone_box(), MeanForm::Zero, Gaussian::new(variance, 0.0), 1, 1);
-        let exact = model.condition(data.clone())?;
-        let weights = exact.weights().to_owned();
+        let grid = (-settings.reach, settings.reach, settings.grid);
+        let (line, exact) = KnownLine::new(covariance, x.clone(), settings.noise, grid, streams)?;
+        let (weights, points) = (exact.weights().to_owned(), line.points.as_ref());
         let exact_at_data = exact.predict(x.as_ref())?;
-        let exact = exact.predict(points.as_ref())?;
         context.step("eigenvalues", 1, 2)?;
         let basis = SpectralBasis::new(gram(&*kernel, x.as_ref()).as_ref())?;
         let coefficients = basis.coefficients(weights.as_ref())?.col(0).iter().copied().collect();
-        let between = cross(&*kernel, points.as_ref(), x.as_ref());
-        let prior = diagonal(&*kernel, points.as_ref());
-        let regions = regions(&prior, &exact.latent_variance, between.as_ref(), settings.threshold)?;
+        let between = cross(&*kernel, points, x.as_ref());
+        let prior = diagonal(&*kernel, points);
+        let regions = regions(&prior, &line.exact.latent_variance, between.as_ref(), settings.threshold)?;
         let most = settings.basis.iter().copied().max().unwrap_or(0);
         let functions = basis.functions(between.as_ref(), most)?;
-        let determined = basis.interpolation_directions(variance);
-        Ok(Self {
-            covariance,
-            data,
-            grid,
-            points,
-            exact,
-            exact_at_data,
-            weights,
-            basis,
-            coefficients,
-            regions,
-            functions,
-            determined,
-        })
+        let determined = basis.interpolation_directions(line.noise_variance);
+        Ok(Self { line, exact_at_data, weights, basis, coefficients, regions, functions, determined })
     }
 
     /// Sizes of the coefficients of a mean's error.
-    fn errors(&self, weights: &Mat<f64>) -> Result<Vec<f64>, ExperimentError> {
+    fn errors(&self, weights: &Mat<f64>) -> Result<Vec<f64>> {
         let difference = Mat::from_fn(weights.nrows(), 1, |i, _| weights[(i, 0)] - self.weights[(i, 0)]);
         Ok(self.basis.coefficients(difference.as_ref())?.col(0).iter().map(|c| c.abs()).collect())
     }
@@ -165,10 +130,11 @@ impl Problem {
         mean(self.regions.iter().zip(values).filter(|p| *p.0 == region).map(|p| *p.1))
     }
 
-    fn panel(&self, prediction: &Prediction, noise_variance: f64) -> PosteriorPanel {
-        let (x, y) = (self.data.inputs(), self.data.targets());
+    fn panel(&self, prediction: &Prediction) -> PosteriorPanel {
+        let line = &self.line;
+        let (x, y) = (line.data.inputs(), line.data.targets());
         let column = |m: MatRef<'_, f64>| m.col(0).iter().copied().collect();
-        posterior_panel(&self.grid, prediction, noise_variance, (column(x), column(y)))
+        posterior_panel(&line.grid, prediction, line.noise_variance, (column(x), column(y)))
     }
 }
 
@@ -185,13 +151,13 @@ fn solve(
     problem: &Problem,
     method: &MethodSettings,
     context: &mut Context<'_>,
-) -> Result<Found, ExperimentError> {
+) -> Result<Found> {
     let model = PathwiseModel::<f64> {
-        kernel: problem.covariance.kernel()?,
+        kernel: problem.line.covariance.kernel()?,
         mean: Mean::new(MeanForm::Zero, 1, 1),
-        noise: Gaussian::new(settings.noise * settings.noise, 0.0),
+        noise: Gaussian::new(problem.line.noise_variance, 0.0),
     };
-    let (solver, budget) = method.rows_solver(problem.data.rows(), context.seed)?;
+    let (solver, budget) = method.rows_solver(problem.line.data.rows(), context.seed)?;
     let wanted = PathwiseSettings {
         budget,
         samples: settings.samples,
@@ -204,7 +170,7 @@ fn solve(
     let steps = wanted.budget.steps;
     let mut seen: Vec<(usize, Mat<f64>)> = Vec::new();
     let posterior = model.condition(
-        problem.data.clone(),
+        problem.line.data.clone(),
         Support::Rows(solver),
         wanted,
         Start::Zero,
@@ -221,48 +187,38 @@ fn solve(
     }
     let solution = posterior.solution();
     seen.push((solution.progress.step, solution.weights.get(.., ..1).to_owned()));
-    let errors = seen
-        .iter()
-        .map(|(step, weights)| Ok((*step, problem.errors(weights)?)))
-        .collect::<Result<_, ExperimentError>>()?;
-    let prediction = posterior.predict(problem.points.as_ref())?;
-    Ok(Found { prediction, at_data: posterior.predict(problem.data.inputs())?, errors })
+    let errors =
+        seen.iter().map(|(step, weights)| Ok((*step, problem.errors(weights)?))).collect::<Result<_>>()?;
+    let prediction = posterior.predict(problem.line.points.as_ref())?;
+    Ok(Found { prediction, at_data: posterior.predict(problem.line.data.inputs())?, errors })
 }
 
 /// Solves with every method and takes the errors apart.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
     let problem = Problem::new(settings, context)?;
     let n = settings.rows;
-    let (mut numbers, mut series, mut along) = (Map::new(), Map::new(), Vec::new());
-    let mut panels =
-        vec![TitledPosterior::new("exact", problem.panel(&problem.exact, settings.noise * settings.noise))];
+    let (mut out, mut along) = (Measured::default(), Vec::new());
+    let mut panels = vec![TitledPosterior::new("exact", problem.panel(&problem.line.exact))];
     let mut by_direction = Vec::new();
     for method in &settings.methods {
         let found = solve(settings, &problem, method, context)?;
-        let distance = marginal_distances(&found.prediction, &problem.exact);
+        let distance = marginal_distances(&found.prediction, &problem.line.exact);
         let of_mean: Vec<f64> = (0..distance.len())
-            .map(|i| (found.prediction.mean[(i, 0)] - problem.exact.mean[(i, 0)]).abs())
+            .map(|i| (found.prediction.mean[(i, 0)] - problem.line.exact.mean[(i, 0)]).abs())
             .collect();
-        let mut own = Map::new();
+        let own = &mut out.numbers["methods"][&method.name];
         for (name, region) in REGIONS {
-            own.insert(
-                name.into(),
-                json!({"w2": problem.of_region(&distance, region), "mean_error": problem.of_region(&of_mean, region)}),
-            );
+            own[name] = json!({"w2": problem.of_region(&distance, region), "mean_error": problem.of_region(&of_mean, region)});
         }
         // Regions count every point of the grid alike; here points count as often as data are there.
         let at_data = mean(marginal_distances(&found.at_data, &problem.exact_at_data));
-        own.insert("data".into(), json!({ "w2": at_data }));
+        own["data"] = json!({ "w2": at_data });
         let last = &found.errors[found.errors.len() - 1].1;
-        own.insert("top_directions".into(), json!(problem.share(last, 0..(problem.determined / 2).max(1))));
-        own.insert("other_directions".into(), json!(problem.share(last, problem.determined.min(n - 1)..n)));
-        numbers.insert(method.name.clone(), Value::Object(own));
-        series.insert(method.name.clone(), json!({"w2": distance, "errors": found.errors}));
-        panels.push(TitledPosterior::new(
-            method.name.clone(),
-            problem.panel(&found.prediction, settings.noise * settings.noise),
-        ));
-        along.push(Line::new(method.name.clone(), problem.grid.clone(), distance));
+        own["top_directions"] = json!(problem.share(last, 0..(problem.determined / 2).max(1)));
+        own["other_directions"] = json!(problem.share(last, problem.determined.min(n - 1)..n));
+        out.series[&method.name] = json!({"w2": distance, "errors": found.errors});
+        panels.push(TitledPosterior::new(method.name.clone(), problem.panel(&found.prediction)));
+        along.push(Line::new(method.name.clone(), problem.line.grid.clone(), distance));
         let index: Vec<f64> = (1..=n).map(|i| i as f64).collect();
         let mut lines: Vec<Line> = found
             .errors
@@ -275,13 +231,14 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
         lines.push(Line::new("no step", index, problem.coefficients.iter().map(|c| c.abs()).collect()));
         by_direction.push(Curves::new(format!("Error of the mean by eigendirection: {}", method.name), "index of the eigenvalue, largest first", "size of the coefficient", lines).logarithmic(true, true).captioned("Coefficients along orthonormal functions. Errors in the first directions go fast, those in the last hardly at all.").into());
     }
-    series.insert("grid".into(), json!(problem.grid));
-    series.insert("eigenvalues".into(), json!(problem.basis.eigenvalues()));
+    out.numbers["determined_directions"] = json!(problem.determined);
+    out.series["grid"] = json!(problem.line.grid);
+    out.series["eigenvalues"] = json!(problem.basis.eigenvalues());
     let basis = settings.basis.iter().take(8).map(|&i| {
-        let values = (0..problem.grid.len()).map(|g| problem.functions[(g, i - 1)]).collect();
-        Line::new(format!("{i}"), problem.grid.clone(), values)
+        let values = (0..problem.line.grid.len()).map(|g| problem.functions[(g, i - 1)]).collect();
+        Line::new(format!("{i}"), problem.line.grid.clone(), values)
     });
-    let mut figures = vec![
+    out.figures = vec![
         PosteriorPanels::new(
             "Posteriors",
             "y",
@@ -296,19 +253,16 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
             .captioned("By index; those of high index live around the edges of the data.")
             .into(),
     ];
-    figures.extend(by_direction);
-    let names = || settings.methods.iter().map(|m| m.name.as_str());
+    out.figures.extend(by_direction);
+    let names = settings.methods.iter().map(|m| m.name.as_str());
     let count = |region| problem.regions.iter().filter(|r| **r == region).count();
     let counts: Vec<String> =
         REGIONS.iter().map(|(name, region)| format!("{name} {}", count(*region))).collect();
-    Ok(Measured {
-        numbers: json!({"methods": numbers, "determined_directions": problem.determined}),
-        series: Value::Object(series),
-        tables: vec![NumberTable::by_name(
+    out.tables.push(NumberTable::by_name(
             "Distance from the exact posterior",
             "method",
             "methods",
-            names(),
+            names,
             &[
                 ("data.w2", "data"),
                 ("interpolation.w2", "interpolation"),
@@ -319,12 +273,10 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
             ],
             "Mean 2-Wasserstein distance of marginals at the data and over the grid points of each region (interpolation: the posterior variance is less than half of the prior's); errors of the mean relative to the exact mean's share of \
              these directions. Top: the first half of those whose eigenvalue exceeds the noise; undetermined: those where it does not.",
-        )],
-        figures,
-        facts: vec![
-            SummaryRow::new("Eigenvalues above the noise", format!("{} of {n}", problem.determined)),
-            SummaryRow::new("Grid points by region", counts.join(", ")),
-        ],
-        notes: Vec::new(),
-    })
+    ));
+    out.facts = vec![
+        SummaryRow::new("Eigenvalues above the noise", format!("{} of {n}", problem.determined)),
+        SummaryRow::new("Grid points by region", counts.join(", ")),
+    ];
+    Ok(out)
 }

@@ -2,30 +2,19 @@
 //!
 //! Serves figure 1 of the deep basis kernels.
 
-use super::Checked;
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
 use crate::gaussian::MethodSettings;
-use crate::learned::{FitSettings, SCORES, check_learned, put_scores};
-use crate::measured::{Measured, NumberTable};
-use crate::toy::{JUMPS, mean, steps};
-use posterior_data::{Column, Selection, Table};
+use crate::kinds::prelude::*;
+use crate::learned::{SCORES, check_learned, chosen_way, gaussian_process, score_columns};
+use crate::toy::{JUMPS, steps};
+use posterior_data::{Column, Table};
 use posterior_kernels::KernelExpression;
-use posterior_linalg::random::Streams;
 use posterior_metrics::RegressionScores;
-use posterior_models::options::{OutputRequest, TargetTransformName};
-use posterior_models::{FitRequest, Prepared};
-use posterior_report::{
-    Item, Plane, PlanePanel, PosteriorPanel, PosteriorPanels, SummaryRow, TitledPosterior,
-};
+use posterior_report::{Plane, PlanePanel, PosteriorPanel, PosteriorPanels, TitledPosterior};
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     /// Training rows, uniform on [-1, 1].
     rows: usize,
@@ -46,7 +35,7 @@ pub(crate) struct Settings {
 }
 
 impl Checked for Settings {
-    fn check(&self) -> Result<(), ExperimentError> {
+    fn check(&self) -> Result<()> {
         check_learned(&self.methods, self.seconds)?;
         if self.rows < 10 || self.test == 0 || self.rows.max(self.test) > 1_000_000 {
             return refused("`rows` are at least 10, `test` rows at least 1, each at most a million");
@@ -101,33 +90,15 @@ fn fit(
     method: &MethodSettings,
     (train, test): (&Table, &Table),
     context: &mut Context<'_>,
-) -> Result<Found, ExperimentError> {
-    let request = FitRequest {
-        columns: Selection { target: "y".into(), ..Selection::default() },
-        output: OutputRequest {
-            // As published: targets as they are.
-            target_transform: TargetTransformName::None,
-            ..OutputRequest::default()
-        },
-        ..FitRequest::default()
-    };
-    let prepared = Prepared::from_table(train, &(0..train.rows()).collect::<Vec<_>>(), &request)?;
-    let asked = FitSettings {
-        kernel: settings.kernel.as_ref(),
-        seconds: settings.seconds,
-        memory: request.limits.memory,
-        seed: context.seed,
-    };
-    let model = method.learn(prepared, &asked, &method.name, context)?;
-    let Some(process) = model.process() else { return refused("it is a process") };
+) -> Result<Found> {
+    let model = method.learn_table(train, settings.kernel.as_ref(), settings.seconds, context)?;
+    let (process, summary) = gaussian_process(&model)?;
     let scores = process.predict_with_truth(test, None)?.scores(1.0)?;
     let grid = even(settings.grid);
     let found = process.predict(&Table::new("grid", vec![Column::numeric("x", grid)]), None)?;
     let Some(kernel) = process.kernel_panels(&even(settings.kernel_grid))? else {
         return refused("a process of one input has a covariance");
     };
-    let Some(summary) = process.record().fit.gaussian() else { return refused("its targets are numbers") };
-    let chosen = summary.scalable.as_ref().and_then(|s| s.deep.as_ref()).map(|d| d.chosen.clone());
     Ok(Found {
         scores,
         seconds: summary.seconds,
@@ -135,7 +106,7 @@ fn fit(
         deviation: found.latent_deviation,
         observed: found.deviation,
         kernel,
-        chosen,
+        chosen: chosen_way(summary),
     })
 }
 
@@ -160,9 +131,9 @@ fn correlations(grid: &[f64], correlation: &[f64]) -> (f64, f64) {
     (mean(both.iter().map(|b| b.0)), mean(both.iter().map(|b| b.1)))
 }
 
-fn numbers(settings: &Settings, found: &Found) -> Result<Value, ExperimentError> {
+fn numbers(settings: &Settings, found: &Found) -> Result<Value> {
     let mut out = Map::new();
-    put_scores(&mut out, &[found.scores])?;
+    put_all(&mut out, "", &[found.scores], &SCORES)?;
     let grid = even(settings.grid);
     let error = |i: usize| found.mean[i] - steps(grid[i]);
     let near = |x: f64| JUMPS.iter().any(|jump| (x - jump).abs() < NEAR);
@@ -192,7 +163,7 @@ fn numbers(settings: &Settings, found: &Found) -> Result<Value, ExperimentError>
 }
 
 /// Fits every method to the same rows.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
     let streams = Streams::new(context.seed);
     let of = |rows, name| draw(rows, settings.noise_variance, streams, name);
     let (train, test) = (of(settings.rows, "experiment/train"), of(settings.test, "experiment/test"));
@@ -205,15 +176,15 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
             .once(&method.name, &depends, |context| fit(settings, method, (&train, &test), context))?;
         all.push((method.name.as_str(), found));
     }
-    let mut own = Map::new();
+    let (mut out, grid) = (Measured::default(), even(settings.grid));
     for (name, found) in &all {
-        own.insert((*name).into(), numbers(settings, found)?);
+        out.numbers["methods"][name] = numbers(settings, found)?;
+        out.series[name] = json!({"grid": grid, "mean": found.mean, "deviation": found.deviation});
     }
     let values = |name: &str| match train.column(name).map(|c| &c.values) {
         Ok(posterior_data::Values::Numeric(values)) => values.clone(),
         _ => Vec::new(),
     };
-    let grid = even(settings.grid);
     let panel = |(name, found): &(&str, Found)| {
         TitledPosterior::new(
             *name,
@@ -246,7 +217,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
             ..Plane::default()
         })
     };
-    let figures = vec![
+    out.figures = vec![
         PosteriorPanels::new(
             "What each believes",
             "y",
@@ -266,14 +237,13 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
         ),
     ];
     let names = || settings.methods.iter().map(|m| m.name.as_str());
-    let columns: Vec<(&str, &str)> = SCORES.into_iter().chain([("seconds", "seconds")]).collect();
-    let tables = vec![
+    out.tables = vec![
         NumberTable::by_name(
             "Scores of test rows",
             "method",
             "methods",
             names(),
-            &columns,
+            &score_columns(&[("seconds", "seconds")]),
             "A predictor that knows the function has an RMSE of 0.1, an MAE of 0.0798 and an NLL of -0.8836 where the noise has a variance of 0.01.",
         ),
         NumberTable::by_name(
@@ -294,18 +264,9 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
             "On the grid. Correlations are of places 0.1 to 0.3 apart, all distances alike.",
         ),
     ];
-    let series = all.iter().map(|(name, f)| {
-        ((*name).to_string(), json!({"grid": grid, "mean": f.mean, "deviation": f.deviation}))
-    });
     let rows = format!("{} and {}", settings.rows, settings.test);
-    Ok(Measured {
-        numbers: json!({ "methods": own }),
-        series: Value::Object(series.collect()),
-        tables,
-        figures,
-        facts: vec![SummaryRow::new("Rows, training and test", rows)],
-        notes: Vec::new(),
-    })
+    out.facts.push(SummaryRow::new("Rows, training and test", rows));
+    Ok(out)
 }
 
 #[cfg(test)]

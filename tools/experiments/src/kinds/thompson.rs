@@ -2,31 +2,22 @@
 //!
 //! Serves figure 4.11 of the thesis.
 
-use super::Checked;
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
 use crate::gaussian::{Covariance, Job, MethodSettings, check_methods};
-use crate::measured::{Measured, NumberTable};
-use crate::numbers::shown;
-use faer::{Mat, MatRef};
+use crate::kinds::prelude::*;
+use crate::numbers::averages;
 use posterior_decisions::{DecisionError, Functions, Known, MultistartOptions, maximise};
 use posterior_gp::Observations;
 use posterior_gp::inducing::PathwiseSamples;
 use posterior_gp::iterative::PathwisePosterior;
 use posterior_kernels::features::PriorDraws;
-use posterior_linalg::random::Streams;
 use posterior_metrics::Average;
-use posterior_report::{Curves, Item, Line};
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
 use std::fmt::Debug;
 use std::time::Instant;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     /// Columns of the unit cube.
     dimension: usize,
@@ -68,7 +59,7 @@ impl Settings {
 }
 
 impl Checked for Settings {
-    fn check(&self) -> Result<(), ExperimentError> {
+    fn check(&self) -> Result<()> {
         check_methods(&self.methods)?;
         if self.methods.iter().any(|m| m.name == RANDOM) {
             return refused("[[method]]: `random search` is always there; give it no entry");
@@ -80,12 +71,11 @@ impl Checked for Settings {
                 "`dimension` (at most 1000), `initial`, `batch`, `steps`, `repetitions` and both counts of features must be at least 1",
             );
         }
-        let positive = |v: &f64| *v > 0.0 && v.is_finite();
-        if !positive(&self.noise) || !positive(&self.seconds) || self.seconds > 1e6 {
+        if !positive(self.noise) || !positive(self.seconds) || self.seconds > 1e6 {
             return refused("`noise` and `seconds` (at most a million) must be positive");
         }
         let m = &self.maxima;
-        if m.rounds == 0 || m.candidates == 0 || !positive(&m.learning_rate) || !positive(&m.radius) {
+        if m.rounds == 0 || m.candidates == 0 || !positive(m.learning_rate) || !positive(m.radius) {
             return refused("[maxima]: rounds, candidates, radius and learning_rate must be positive");
         }
         let samples =
@@ -180,7 +170,7 @@ fn search(
     mut unknown: Unknown<'_>,
     stage: &str,
     context: &mut Context<'_>,
-) -> Result<Path, ExperimentError> {
+) -> Result<Path> {
     let d = settings.dimension;
     let mut path = Path { best: vec![unknown.best()], seconds: vec![0.0], ..Path::default() };
     let mut spent = 0.0;
@@ -242,24 +232,21 @@ fn search(
 }
 
 /// Mean and standard error at each place of equally long lists.
-fn averaged(lists: &[&[f64]]) -> Result<(Vec<f64>, Vec<f64>), ExperimentError> {
+fn averaged(lists: &[&[f64]]) -> Result<(Vec<f64>, Vec<f64>)> {
     let length = lists.iter().map(|l| l.len()).min().unwrap_or(0);
-    let (mut means, mut errors) = (Vec::new(), Vec::new());
-    for i in 0..length {
-        let Average { mean, standard_error } =
-            Average::of(&lists.iter().map(|l| l[i]).collect::<Vec<f64>>())?;
-        means.push(mean);
-        errors.push(standard_error.unwrap_or(f64::NAN));
-    }
-    Ok((means, errors))
+    let at = |i: usize| -> Result<(f64, f64)> {
+        let found = Average::of(&lists.iter().map(|l| l[i]).collect::<Vec<f64>>())?;
+        Ok((found.mean, found.standard_error.unwrap_or(f64::NAN)))
+    };
+    (0..length).map(at).collect()
 }
 
 fn key(lengthscale: f64) -> String {
     format!("length {}", lengthscale.to_string().replace('.', "_"))
 }
 
-fn figures(lengthscale: f64, names: &[&str], paths: &[Vec<Path>]) -> Result<Vec<Item>, ExperimentError> {
-    let (mut by_step, mut by_second) = (Vec::new(), Vec::new());
+fn figures(lengthscale: f64, names: &[&str], paths: &[Vec<Path>]) -> Result<Vec<Item>> {
+    let (mut steps, mut by_second) = (Vec::new(), Vec::new());
     for (name, own) in names.iter().zip(paths) {
         let (y, error) = averaged(&own.iter().map(|p| &p.best[..]).collect::<Vec<_>>())?;
         let (seconds, _) = averaged(&own.iter().map(|p| &p.seconds[..]).collect::<Vec<_>>())?;
@@ -267,18 +254,18 @@ fn figures(lengthscale: f64, names: &[&str], paths: &[Vec<Path>]) -> Result<Vec<
         if *name != RANDOM {
             by_second.push(Line { x: seconds, ..line.clone() });
         }
-        by_step.push(Line { x: (0..line.y.len()).map(|i| i as f64).collect(), ..line });
+        steps.push(Line { error: line.error, ..by_step(line.name, line.y) });
     }
     let curves = |x: &str, lines| {
         Curves::new(format!("Best value found, lengthscale {lengthscale}, by {x}"), x, "best value", lines)
             .captioned("Means over unknown functions; bands are standard errors.")
             .into()
     };
-    Ok(vec![curves("step", by_step), curves("seconds", by_second)])
+    Ok(vec![curves("step", steps), curves("seconds", by_second)])
 }
 
 /// Runs every method on every unknown function.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
     let names: Vec<&str> = settings.methods.iter().map(|m| m.name.as_str()).chain([RANDOM]).collect();
     let (mut by_length, mut series, mut pictures, mut tables) =
         (Map::new(), Map::new(), Vec::new(), Vec::new());
@@ -317,19 +304,20 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
         }
         let mut own = Map::new();
         for (name, paths) in names.iter().zip(&paths) {
-            let column = |value: &dyn Fn(&Path) -> f64| paths.iter().map(value).collect::<Vec<f64>>();
-            let last = Average::of(&column(&|p| p.best[p.best.len() - 1]))?;
-            let error = last.standard_error.map_or(String::new(), |e| format!(" ± {}", shown(e)));
             let steps = settings.steps as f64;
-            let numbers = json!({
-                "initial": Average::of(&column(&|p| p.best[0]))?.mean,
-                "best": last.mean,
-                "best_error": last.standard_error,
-                "best_shown": format!("{}{error}", shown(last.mean)),
-                "seconds": Average::of(&column(&|p| p.seconds[p.seconds.len() - 1]))?.mean,
-                "solver_seconds_per_step": Average::of(&column(&|p| p.solver_seconds / steps))?.mean,
-                "solver_steps_per_step": Average::of(&column(&|p| p.solver_steps as f64 / steps))?.mean,
-            });
+            let of = |p: &Path| {
+                json!({
+                    "initial": p.best[0],
+                    "best": p.best[p.best.len() - 1],
+                    "seconds": p.seconds[p.seconds.len() - 1],
+                    "solver_seconds_per_step": p.solver_seconds / steps,
+                    "solver_steps_per_step": p.solver_steps as f64 / steps,
+                })
+            };
+            let each: Vec<Value> = paths.iter().map(of).collect();
+            let (mut numbers, _) = averages(&each);
+            let last: Vec<f64> = paths.iter().map(|p| p.best[p.best.len() - 1]).collect();
+            numbers.as_object_mut().map_or(Ok(()), |numbers| put(numbers, "best", &last))?;
             own.insert((*name).into(), numbers);
             let lists: Vec<Value> =
                 paths.iter().map(|p| json!({"best": p.best, "seconds": p.seconds})).collect();

@@ -2,29 +2,21 @@
 //!
 //! Serves figure 8 of Bui's *Likelihood approximations via Gaussian approximate inference*.
 
-use super::Checked;
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
+use crate::kinds::prelude::*;
 use crate::labels::{
     ClassScores, Labelled, MadeUp, check_gaussian_labels, probabilities, squared_exponential,
 };
-use crate::measured::{Measured, NumberTable};
-use faer::{Mat, MatRef};
 use posterior_gp::exact::{ExactGp, ExactPosterior, FitOptions};
 use posterior_gp::gaussianised::{GaussianisedFit, GaussianisedGp, fit_gaussianised};
 use posterior_gp::{MeanForm, Posterior};
 use posterior_likelihoods::Gaussian;
 use posterior_likelihoods::gaussianised::Matching;
-use posterior_linalg::random::Streams;
 use posterior_optim::{Parameters, Signal};
-use posterior_report::{Curves, Item, Line, Plane, PlanePanel, SummaryRow};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use posterior_report::{Plane, PlanePanel};
 use std::time::Instant;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     /// The table; two columns.
     made_up: MadeUp,
@@ -42,7 +34,7 @@ pub(crate) struct Settings {
 }
 
 impl Checked for Settings {
-    fn check(&self) -> Result<(), ExperimentError> {
+    fn check(&self) -> Result<()> {
         check_gaussian_labels(&self.matchings, &self.along)?;
         check_gaussian_labels(&self.matchings, &[self.pseudo_count])?;
         if self.made_up.columns != 2 {
@@ -62,7 +54,7 @@ struct Fitted {
 }
 
 impl Fitted {
-    fn new(fit: &GaussianisedFit, data: &Labelled) -> Result<Self, ExperimentError> {
+    fn new(fit: &GaussianisedFit, data: &Labelled) -> Result<Self> {
         let observations = data.observations()?;
         let several = fit.model.observations(&observations)?;
         let process = |c: usize| {
@@ -74,7 +66,7 @@ impl Fitted {
         Ok(Self { posteriors, means: fit.model.mean().values() })
     }
 
-    fn predict(&self, x: MatRef<'_, f64>) -> Result<Vec<f64>, ExperimentError> {
+    fn predict(&self, x: MatRef<'_, f64>) -> Result<Vec<f64>> {
         let functions = self.posteriors.len();
         let (mut mean, mut variance) = (Mat::zeros(x.nrows(), functions), Mat::zeros(x.nrows(), functions));
         for (k, posterior) in self.posteriors.iter().enumerate() {
@@ -89,7 +81,7 @@ impl Fitted {
 }
 
 /// Learns by every matching and shows what comes of it.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
     let streams = Streams::new(context.seed);
     let all = MadeUp { rows: settings.made_up.rows + settings.test, ..settings.made_up.clone() };
     let all = Labelled::made_up(&all, streams)?;
@@ -107,7 +99,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
         if j == 0 { grid_x[i % settings.grid] } else { grid_y[i / settings.grid] }
     });
     let mut panels = Vec::new();
-    let (mut numbers, mut series, mut lines) = (Map::new(), Map::new(), Vec::new());
+    let (mut out, mut lines) = (Measured::default(), Vec::new());
     for (done, &matching) in settings.matchings.iter().enumerate() {
         let name = matching.name();
         context.step(name, done, settings.matchings.len())?;
@@ -127,9 +119,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
         let fit = fit_gaussianised(model, &observations, &options, &mut |_, _| Signal::Continue)?;
         let fitted = Fitted::new(&fit, &train)?;
         let seconds = clock.elapsed().as_secs_f64();
-        let scored = |of: &Labelled| -> Result<ClassScores, ExperimentError> {
-            of.scores(&fitted.predict(of.x.as_ref())?)
-        };
+        let scored = |of: &Labelled| -> Result<ClassScores> { of.scores(&fitted.predict(of.x.as_ref())?) };
         let (own, there) = (scored(&train)?, scored(&test)?);
         let learned = fit.model.gaussianised()?.pseudo_count();
         let mut values = Vec::new();
@@ -142,23 +132,20 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
             values.push(moved.evaluate(&observations, false)?.bound.value);
         }
         let highest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        numbers.insert(
-            name.into(),
-            json!({
-                "pseudo_count": learned, "bound": fit.bound.value, "gained": fit.bound.value - begun,
-                "above_the_others": fit.bound.value - highest,
-                "expected_log_likelihood": fit.bound.expected_log_likelihood,
-                "divergence": fit.bound.divergences.iter().sum::<f64>(),
-                "train_nll": own.nll, "nll": there.nll, "error": there.error, "ece": there.ece,
-                "evaluations": fit.evaluations, "seconds": seconds,
-            }),
-        );
-        series.insert(name.into(), json!({"pseudo_counts": settings.along, "bounds": values}));
+        out.numbers["matchings"][name] = json!({
+            "pseudo_count": learned, "bound": fit.bound.value, "gained": fit.bound.value - begun,
+            "above_the_others": fit.bound.value - highest,
+            "expected_log_likelihood": fit.bound.expected_log_likelihood,
+            "divergence": fit.bound.divergences.iter().sum::<f64>(),
+            "train_nll": own.nll, "nll": there.nll, "error": there.error, "ece": there.ece,
+            "evaluations": fit.evaluations, "seconds": seconds,
+        });
+        out.series[name] = json!({"pseudo_counts": settings.along, "bounds": values});
         let map = fitted.predict(points.as_ref())?;
         panels.push(PlanePanel::decisions(format!("{name}, {learned:.3}"), &map, train.classes));
         lines.push(Line::new(name, settings.along.clone(), values));
     }
-    let figures = vec![
+    out.figures = vec![
         Item::Plane(Plane {
             title: "Decision regions, with the learned pseudo-counts".into(),
             x: "x1".into(),
@@ -181,7 +168,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
         .captioned("Kernel and means as they were learned.")
         .into(),
     ];
-    let table = NumberTable::by_name(
+    out.tables.push(NumberTable::by_name(
         "By matching",
         "matching",
         "matchings",
@@ -197,17 +184,9 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
             ("seconds", "seconds"),
         ],
         "Bounds of all matchings are bounds on one log evidence at hyperparameters of their own.",
-    );
-    let facts = vec![SummaryRow::new(
-        "rows",
-        format!("{} for training, {} for tests, {} classes", train.y.len(), test.y.len(), train.classes),
-    )];
-    Ok(Measured {
-        numbers: json!({ "matchings": numbers }),
-        series: Value::Object(series),
-        tables: vec![table],
-        figures,
-        facts,
-        notes: Vec::new(),
-    })
+    ));
+    let (train_rows, test_rows, classes) = (train.y.len(), test.y.len(), train.classes);
+    let rows = format!("{train_rows} for training, {test_rows} for tests, {classes} classes");
+    out.facts.push(SummaryRow::new("rows", rows));
+    Ok(out)
 }

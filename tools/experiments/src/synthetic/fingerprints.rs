@@ -1,5 +1,6 @@
 //! Sparse fingerprints of counts with a target drawn from a Gaussian process over them.
 
+use super::toy::noisy;
 use faer::Mat;
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linalg::random::Streams;
@@ -132,12 +133,7 @@ pub(crate) fn count_fingerprints(
     let root = settings.variance.sqrt();
     let function: Vec<f64> =
         factored.multiply_factor(white.as_ref()).col(0).iter().map(|f| root * f).collect();
-    let mut rng = streams.stream("data/fingerprints/noise");
-    let noisy = |f: &f64| {
-        let noise: f64 = StandardNormal.sample(&mut rng);
-        f + settings.noise * noise
-    };
-    let y = function.iter().map(noisy).collect();
+    let y = noisy(&function, settings.noise, streams, "data/fingerprints/noise");
     Ok(CountFingerprints { counts, family, y, function, settings })
 }
 

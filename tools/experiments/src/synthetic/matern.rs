@@ -1,6 +1,6 @@
 //! A Gaussian process with Matérn-3/2 covariance, seen on two intervals.
 
-use super::ToyRegression;
+use super::toy::{ToyRegression, noisy};
 use faer::Mat;
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linalg::random::Streams;
@@ -34,12 +34,7 @@ pub(crate) fn matern_toy(standardised: bool, streams: Streams) -> ToyRegression 
     let mut x: Vec<f64> = (0..PER_INTERVAL).map(|_| uniform(-2.0, -1.0)).collect();
     x.extend((0..PER_INTERVAL).map(|_| uniform(0.5, 2.5)));
     let function = draw(&x, MATERN_LENGTHSCALE, &mut streams.stream("data/matern-toy/function"));
-    let mut rng = streams.stream("data/matern-toy/noise");
-    let noisy = |f: &f64| {
-        let noise: f64 = StandardNormal.sample(&mut rng);
-        f + MATERN_NOISE * noise
-    };
-    let y = function.iter().map(noisy).collect();
+    let y = noisy(&function, MATERN_NOISE, streams, "data/matern-toy/noise");
     let toy = ToyRegression { x, y, function, noise: MATERN_NOISE };
     if standardised { toy.standardised() } else { toy }
 }

@@ -1,6 +1,6 @@
 //! The two problems in one dimension on which variational linearised Laplace was shown.
 
-use super::ToyRegression;
+use super::toy::{ToyRegression, noisy};
 use posterior_linalg::random::Streams;
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution, StandardNormal};
@@ -82,15 +82,6 @@ pub(crate) fn sine_toy(streams: Streams) -> SineToy {
         test: rows(&|_| true),
         data: ToyRegression { x, y, function, noise: SINE_NOISE },
     }
-}
-
-fn noisy(function: &[f64], deviation: f64, streams: Streams, name: &str) -> Vec<f64> {
-    let mut rng = streams.stream(name);
-    let value = |f: &f64| {
-        let noise: f64 = StandardNormal.sample(&mut rng);
-        f + deviation * noise
-    };
-    function.iter().map(value).collect()
 }
 
 /// `1 -> tanh -> tanh -> 1`.

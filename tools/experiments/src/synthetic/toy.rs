@@ -2,6 +2,8 @@
 
 use faer::MatRef;
 use posterior_data::Standardisation;
+use posterior_linalg::random::Streams;
+use rand_distr::{Distribution, StandardNormal};
 
 /// Noisy values of a function of one input, and the truth behind them.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,4 +30,14 @@ impl ToyRegression {
         self.noise /= scale;
         self
     }
+}
+
+/// The values of a function with independent normal noise of a standard deviation.
+pub(super) fn noisy(function: &[f64], deviation: f64, streams: Streams, name: &str) -> Vec<f64> {
+    let mut rng = streams.stream(name);
+    let value = |f: &f64| {
+        let noise: f64 = StandardNormal.sample(&mut rng);
+        f + deviation * noise
+    };
+    function.iter().map(value).collect()
 }

@@ -68,10 +68,10 @@ fn several_files_go_on_where_each_of_them_was() {
     let folder = folder();
     let at = folder.path();
     // One file: one object, and the folder that was named.
-    let alone = json(at, "first.toml --out all/first --json");
+    let alone = json(at, "first.toml -o all/first --json");
     assert_eq!((&alone["name"], alone["reused"].as_u64()), (&Value::from("first"), Some(0)));
     // Both: what is there of the first is taken from there.
-    let both = json(at, "first.toml second.toml --out all --json");
+    let both = json(at, "first.toml second.toml -o all --json");
     let both = both.as_array().unwrap();
     let told: Vec<_> = both.iter().map(|o| (o["name"].as_str().unwrap(), o["reused"].as_u64())).collect();
     assert_eq!(told, [("first", Some(PARTS)), ("second", Some(0))]);
@@ -84,7 +84,7 @@ fn several_files_go_on_where_each_of_them_was() {
         assert_eq!((&written["mean"], &written["title"]), (&one["mean"], &one["title"]));
     }
     // Again, as people see it and in the order that was asked for.
-    let output = run(at, "second.toml first.toml --out all --quiet");
+    let output = run(at, "second.toml first.toml -o all --quiet");
     let text = String::from_utf8(output.stdout).unwrap();
     let place = |name: &str| text.find(&format!("Experiment {name}")).unwrap();
     assert!(output.status.success() && place("second") < place("first"), "{text}");
@@ -112,15 +112,15 @@ fn all_files_are_checked_before_the_first_is_run() {
     std::fs::create_dir_all(at.join("taken/second")).unwrap();
     std::fs::write(at.join("taken/second/results.json"), "[1, 2]").unwrap();
     for (line, status, why) in [
-        ("first.toml wrong.toml --out o", 1, "a table that is made up needs `rows`"),
-        ("first.toml missing.toml --out o", 1, "no built-in experiment of that name"),
-        ("first.toml second.toml --quick --out o", 1, "it has no [quick] table"),
-        ("first.toml first.toml --out o", 2, "would both write to o/first"),
-        ("first.toml other/first.toml --out o", 2, "would both write to o/first"),
-        ("first.toml second.toml --out taken", 1, "results.json"),
-        ("--out o", 2, "<FILE>"),
-        ("toy_regression --threads 0 --out o", 2, "--threads"),
-        ("toy_regression --seed=-1 --out o", 2, "--seed"),
+        ("first.toml wrong.toml -o o", 1, "a table that is made up needs `rows`"),
+        ("first.toml missing.toml -o o", 1, "no built-in experiment of that name"),
+        ("first.toml second.toml --quick -o o", 1, "it has no [quick] table"),
+        ("first.toml first.toml -o o", 2, "would both write to o/first"),
+        ("first.toml other/first.toml -o o", 2, "would both write to o/first"),
+        ("first.toml second.toml -o taken", 1, "results.json"),
+        ("-o o", 2, "<FILE>"),
+        ("toy_regression --threads 0 -o o", 2, "--threads"),
+        ("toy_regression --seed=-1 -o o", 2, "--seed"),
     ] {
         let (found, said) = refusal(at, line);
         assert_eq!(found, Some(status), "{line}: {said}");
@@ -137,9 +137,9 @@ fn a_file_that_fails_leaves_what_finished_before() {
     let at = folder.path();
     let text = std::fs::read_to_string(at.join("second.toml")).unwrap();
     std::fs::write(at.join("absent.toml"), text.replace("folder = \"\"", "folder = \"nowhere\"")).unwrap();
-    let (status, said) = refusal(at, "first.toml absent.toml --out o --json");
+    let (status, said) = refusal(at, "first.toml absent.toml -o o --json");
     assert!(status == Some(1) && said.contains("nowhere"), "{said}");
-    let again = json(at, "first.toml second.toml --out o --json");
+    let again = json(at, "first.toml second.toml -o o --json");
     assert_eq!(again[0]["reused"].as_u64(), Some(PARTS));
 }
 
@@ -149,11 +149,11 @@ fn built_in_experiments_need_no_checkout() {
     // What is beside the folder of temporary files is not beside this one.
     let at = &folder.path().join("here");
     std::fs::create_dir(at).unwrap();
-    let found = json(at, "gaussianised_densities --quick --out o --json");
+    let found = json(at, "gaussianised_densities --quick -o o --json");
     assert_eq!(found["name"], "gaussianised_densities");
     assert!(at.join("o/results.json").exists(), "{found}");
     // Data are looked for from the current folder.
-    let (status, said) = refusal(at, "thesis_uci --out p");
+    let (status, said) = refusal(at, "thesis_uci -o p");
     assert!(status == Some(1) && said.contains("not there: ../shared/data/uci"), "{said}");
     // A file goes before a built-in experiment of its name; a folder is no file.
     std::fs::write(at.join("gaussianised_densities.toml"), "title = 3").unwrap();
@@ -161,7 +161,7 @@ fn built_in_experiments_need_no_checkout() {
     for (name, why) in
         [("gaussianised_densities.toml", "is not a valid experiment"), ("thesis_uci", "not there")]
     {
-        let (status, said) = refusal(at, &format!("{name} --out p"));
+        let (status, said) = refusal(at, &format!("{name} -o p"));
         assert!(status == Some(1) && said.contains(why), "{name}: {said}");
     }
 }

@@ -20,7 +20,7 @@ fn memory_of_large_tables_grows_no_faster_than_their_rows() {
     std::fs::write(&path, text).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_posterior-experiments"))
         .current_dir(&folder)
-        .args(["run", "scaling.toml", "--out", "results", "--json"])
+        .args(["run", "scaling.toml", "--output", "results", "--json"])
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -1,37 +1,22 @@
 //! One method on one pool: labels one after the other, and how good predictions of other rows are.
 
-use super::problem::{Problem, Sizes};
-use crate::context::Context;
-use crate::error::ExperimentError;
-use faer::Mat;
+use super::ProblemSettings;
+use super::problem::Problem;
+use crate::kinds::prelude::*;
 use posterior_decisions::labelling::{
     Choosing, ClassGaussianLabels, Criterion, Latent, Learned, PoolPosterior, Scoring, choose, learn,
     prior_kernel,
 };
-use posterior_kernels::{Kernel, KernelExpression};
+use posterior_kernels::Kernel;
 use posterior_likelihoods::gaussianised::Gaussianised;
-use posterior_linalg::random::Streams;
 use posterior_metrics::Classes;
-use serde::{Deserialize, Serialize};
 
-/// How labels are asked for.
+/// How a method asks for labels of a problem.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asking {
+pub(super) struct Asking<'a> {
+    pub(super) settings: &'a ProblemSettings,
     pub(super) criterion: Criterion,
     pub(super) gaussianised: Gaussianised,
-    /// Labels at the start, at random; at the end; asked for at a time; between two scores.
-    pub(super) initial: usize,
-    pub(super) labels: usize,
-    pub(super) batch: usize,
-    pub(super) every: usize,
-}
-
-/// The prior of the functions.
-#[derive(Clone, Debug)]
-pub(super) struct Prior<'a> {
-    pub(super) kernel: &'a KernelExpression,
-    /// Whether hyperparameters are learned as labels come; else the kernel is taken as it is, in the functions' own units.
-    pub(super) learned: bool,
 }
 
 /// Scores by the number of labels.
@@ -54,15 +39,16 @@ struct Model {
 impl Model {
     fn new(
         problem: &Problem,
-        (prior, gaussianised): (&Prior<'_>, &Gaussianised),
+        asking: &Asking<'_>,
         rows: &[usize],
         before: Option<Learned>,
         seed: u64,
         context: &mut Context<'_>,
-    ) -> Result<Self, ExperimentError> {
-        let own = ClassGaussianLabels::new(problem.classes, gaussianised)?;
+    ) -> Result<Self> {
+        let expression = &asking.settings.kernel;
+        let own = ClassGaussianLabels::new(problem.classes, &asking.gaussianised)?;
         let classes: Vec<usize> = rows.iter().map(|&row| problem.labels[row]).collect();
-        let (kernel, gaussian_labels, learned): (Box<dyn Kernel<f64>>, _, _) = if prior.learned {
+        let (kernel, gaussian_labels, learned): (Box<dyn Kernel<f64>>, _, _) = if asking.settings.learned {
             let gaussian_labels = own.standardised();
             let learned = match before {
                 Some(known) if !known.is_outgrown(rows.len(), problem.classes) => known,
@@ -71,12 +57,12 @@ impl Model {
                     let inputs = Mat::from_fn(rows.len(), d, |i, j| problem.inputs[(rows[i], j)]);
                     let mut watch = |done, total| context.tell("hyperparameters", done, total);
                     let data = (inputs.as_ref(), classes.as_slice());
-                    learn(prior.kernel, &problem.names, &gaussian_labels, data, seed, &mut watch)?
+                    learn(expression, &problem.names, &gaussian_labels, data, seed, &mut watch)?
                 }
             };
-            (prior_kernel(prior.kernel, &problem.names, Some(&learned))?, gaussian_labels, Some(learned))
+            (prior_kernel(expression, &problem.names, Some(&learned))?, gaussian_labels, Some(learned))
         } else {
-            (prior.kernel.build(&problem.names)?, own, None)
+            (expression.build(&problem.names)?, own, None)
         };
         let observed: Vec<_> = classes.iter().map(|&class| gaussian_labels.of_all(class)).collect();
         let posterior = PoolPosterior::prior(kernel, problem.inputs.clone(), gaussian_labels.functions());
@@ -85,11 +71,7 @@ impl Model {
 }
 
 /// Class probabilities of some rows.
-fn probabilities(
-    model: &Model,
-    scoring: &Scoring,
-    rows: std::ops::Range<usize>,
-) -> Result<Vec<f64>, ExperimentError> {
+fn probabilities(model: &Model, scoring: &Scoring, rows: std::ops::Range<usize>) -> Result<Vec<f64>> {
     let mut out = Vec::with_capacity(rows.len() * model.gaussian_labels.classes());
     for row in rows {
         let (mean, variance) = model.posterior.latent(row, &model.gaussian_labels);
@@ -108,49 +90,48 @@ pub(super) struct Snapshot {
 /// Labels rows of the pool until there are enough. Rows behind pool and test set are looked at when there are as many labels as in `looks`.
 pub(super) fn follow(
     problem: &Problem,
-    sizes: Sizes,
-    (asking, prior): (&Asking, &Prior<'_>),
+    asking: &Asking<'_>,
     (looks, streams): (&[usize], Streams),
     stage: &str,
     context: &mut Context<'_>,
-) -> Result<(LearningCurve, Vec<Snapshot>), ExperimentError> {
+) -> Result<(LearningCurve, Vec<Snapshot>)> {
+    let &ProblemSettings { pool, test, initial, labels, batch, every, .. } = asking.settings;
     // The same for all methods: the first of each class there is in a random order, then the next.
-    let mut order: Vec<usize> = (0..sizes.pool).collect();
+    let mut order: Vec<usize> = (0..pool).collect();
     rand::seq::SliceRandom::shuffle(&mut order[..], &mut streams.stream("experiment/first-labels"));
     let mut rows: Vec<usize> = (0..problem.classes)
         .filter_map(|class| order.iter().copied().find(|&row| problem.labels[row] == class))
-        .take(asking.initial)
+        .take(initial)
         .collect();
     let rest: Vec<usize> = order.into_iter().filter(|row| !rows.contains(row)).collect();
-    rows.extend(&rest[..asking.initial.saturating_sub(rows.len()).min(rest.len())]);
+    rows.extend(&rest[..initial.saturating_sub(rows.len()).min(rest.len())]);
     let seed = streams.seed();
-    let given = (prior, &asking.gaussianised);
-    let mut model = Model::new(problem, given, &rows, None, seed, context)?;
+    let mut model = Model::new(problem, asking, &rows, None, seed, context)?;
     let scoring = Scoring::new(asking.criterion, &model.gaussian_labels, 0)?;
-    let truth = &problem.labels[sizes.pool..sizes.pool + sizes.test];
+    let truth = &problem.labels[pool..pool + test];
     let (mut course, mut snapshots) = (LearningCurve::default(), Vec::new());
     let mut next = rows.len();
     loop {
         if rows.len() >= next {
-            let p = probabilities(&model, &scoring, sizes.pool..sizes.pool + sizes.test)?;
+            let p = probabilities(&model, &scoring, pool..pool + test)?;
             let scores = Classes::new(&p, problem.classes, truth)?.scores();
             course.labels.push(rows.len());
             course.accuracy.push(scores.accuracy);
             course.log_likelihood.push(-scores.nll);
-            next = rows.len() + asking.every;
+            next = rows.len() + every;
         }
         if looks.get(snapshots.len()).is_some_and(|wanted| rows.len() >= *wanted) {
-            let p = probabilities(&model, &scoring, sizes.pool + sizes.test..problem.inputs.nrows())?;
+            let p = probabilities(&model, &scoring, pool + test..problem.inputs.nrows())?;
             let probabilities = p.chunks_exact(problem.classes).map(|p| p[1]).collect();
             snapshots.push(Snapshot { labels: rows.len(), probabilities });
         }
-        if rows.len() >= asking.labels {
+        if rows.len() >= labels {
             break;
         }
-        context.step(stage, rows.len(), asking.labels)?;
-        let mut is_free = vec![true; sizes.pool];
+        context.step(stage, rows.len(), labels)?;
+        let mut is_free = vec![true; pool];
         rows.iter().for_each(|&row| is_free[row] = false);
-        let free: Vec<usize> = (0..sizes.pool).filter(|&row| is_free[row]).collect();
+        let free: Vec<usize> = (0..pool).filter(|&row| is_free[row]).collect();
         let streams = streams.child("experiment/labels", rows.len() as u64);
         let choosing = Choosing {
             gaussian_labels: &model.gaussian_labels,
@@ -159,7 +140,7 @@ pub(super) fn follow(
             free: &free,
             streams,
         };
-        let count = asking.batch.min(asking.labels - rows.len());
+        let count = batch.min(labels - rows.len());
         let chosen =
             choose(&mut model.posterior, choosing, count, &mut |_, _| posterior_optim::Signal::Continue)?;
         for chosen in chosen {
@@ -168,7 +149,7 @@ pub(super) fn follow(
         }
         if model.learned.as_ref().is_some_and(|l| l.is_outgrown(rows.len(), problem.classes)) {
             let before = model.learned.take();
-            model = Model::new(problem, given, &rows, before, seed, context)?;
+            model = Model::new(problem, asking, &rows, before, seed, context)?;
         }
     }
     course.rows = rows;

@@ -6,26 +6,17 @@
 mod learning_curve;
 mod problem;
 
-use super::Checked;
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use crate::measured::{Measured, NumberTable};
-use crate::numbers::put;
-use faer::Mat;
-use learning_curve::{Asking, LearningCurve, Prior, Snapshot, follow};
+use crate::kinds::prelude::*;
+use learning_curve::{Asking, LearningCurve, Snapshot, follow};
 use posterior_decisions::labelling::Criterion;
 use posterior_kernels::KernelExpression;
 use posterior_likelihoods::gaussianised::{Gaussianised, Matching};
-use posterior_linalg::random::Streams;
 use posterior_metrics::Average;
-use posterior_report::{Curves, Item, Line, Plane, PlaneKind, PlanePanel};
-use problem::{Problem, Sizes, Source};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use posterior_report::{Plane, PlaneKind, PlanePanel};
+use problem::{Problem, Source};
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     /// Pools, of each problem, over which curves are averaged.
     repetitions: u64,
@@ -40,7 +31,6 @@ pub(crate) struct Settings {
 
 /// One `[[method]]`.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct MethodSettings {
     name: String,
     criterion: Criterion,
@@ -49,7 +39,6 @@ struct MethodSettings {
 
 /// One `[[problem]]`.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct ProblemSettings {
     name: String,
     source: Source,
@@ -60,7 +49,7 @@ struct ProblemSettings {
     initial: usize,
     labels: usize,
     /// Labels asked for at a time.
-    #[serde(default = "one")]
+    #[serde(default = "crate::toy::one")]
     batch: usize,
     /// Labels between two scores.
     every: usize,
@@ -80,21 +69,13 @@ struct ProblemSettings {
     grid: usize,
 }
 
-fn one() -> usize {
-    1
-}
-
 fn grid() -> usize {
     40
 }
 
 impl ProblemSettings {
-    fn sizes(&self) -> Sizes {
-        Sizes { pool: self.pool, test: self.test }
-    }
-
-    fn check(&self) -> Result<(), ExperimentError> {
-        self.source.check(self.sizes())?;
+    fn check(&self) -> Result<()> {
+        self.source.check((self.pool, self.test))?;
         let wrong = |problem: &str| refused(format!("[[problem]] `{}`: {problem}", self.name));
         if self.batch == 0 || self.every == 0 || self.initial < 2 || self.labels <= self.initial {
             return wrong(
@@ -116,7 +97,7 @@ impl ProblemSettings {
 }
 
 impl Checked for Settings {
-    fn check(&self) -> Result<(), ExperimentError> {
+    fn check(&self) -> Result<()> {
         if self.methods.len() < 2 || self.problems.is_empty() || self.repetitions == 0 {
             return refused("give two [[method]]s, one [[problem]] and one repetition at least");
         }
@@ -135,7 +116,7 @@ impl Checked for Settings {
 fn averaged(
     courses: &[LearningCurve],
     of: impl Fn(&LearningCurve) -> &[f64],
-) -> Result<(Vec<f64>, Vec<f64>), ExperimentError> {
+) -> Result<(Vec<f64>, Vec<f64>)> {
     let length = courses.iter().map(|c| of(c).len()).min().unwrap_or(0);
     let (mut means, mut errors) = (Vec::new(), Vec::new());
     for i in 0..length {
@@ -147,41 +128,37 @@ fn averaged(
     Ok((means, errors))
 }
 
-/// The number of labels until a level, with those that were given where it was never reached.
-fn needed(course: &LearningCurve, values: &[f64], level: f64, most: usize) -> f64 {
-    course.reached(values, level).unwrap_or(most) as f64
+/// One of the curves of a course.
+type Curve = fn(&LearningCurve) -> &[f64];
+
+impl ProblemSettings {
+    /// Its levels: their names in paths and in words, the curve that reaches them, and how high they are.
+    fn levels(&self) -> impl Iterator<Item = (String, String, Curve, f64)> {
+        let of = |what: &str, level: f64, curve: Curve| {
+            let key = format!("{}_{}", what.replace(' ', "_"), level.abs().to_string().replace('.', "_"));
+            (key, format!("{what} {level}"), curve, level)
+        };
+        let accuracies = self.accuracies.iter().map(move |v| of("accuracy", *v, |c| &c.accuracy));
+        let densities = self.log_likelihoods.iter();
+        accuracies.chain(densities.map(move |v| of("log likelihood", *v, |c| &c.log_likelihood)))
+    }
 }
 
-/// The name of a level in paths.
-fn level_key(what: &str, level: f64) -> String {
-    format!("{what}_{}", level.abs().to_string().replace('.', "_"))
-}
-
-fn numbers_of(problem: &ProblemSettings, courses: &[LearningCurve]) -> Result<Value, ExperimentError> {
+fn numbers_of(problem: &ProblemSettings, courses: &[LearningCurve]) -> Result<Value> {
     let mut out = Map::new();
     let each = |value: &dyn Fn(&LearningCurve) -> f64| courses.iter().map(value).collect::<Vec<f64>>();
     let last = |values: &[f64]| values.last().copied().unwrap_or(f64::NAN);
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     put(&mut out, "accuracy", &each(&|c| last(&c.accuracy)))?;
     put(&mut out, "log_likelihood", &each(&|c| last(&c.log_likelihood)))?;
-    put(&mut out, "mean_accuracy", &each(&|c| mean(&c.accuracy)))?;
-    put(&mut out, "mean_log_likelihood", &each(&|c| mean(&c.log_likelihood)))?;
-    let mut level =
-        |what: &str, level: f64, of: &dyn Fn(&LearningCurve) -> &[f64]| -> Result<(), ExperimentError> {
-            let key = level_key(what, level);
-            let labels = each(&|c| needed(c, of(c), level, problem.labels));
-            let missed = courses.iter().filter(|c| c.reached(of(c), level).is_none()).count();
-            put(&mut out, &key, &labels)?;
-            if let (true, Some(Value::String(text))) = (missed > 0, out.get_mut(&format!("{key}_shown"))) {
-                *text = format!("at least {text} ({missed} of {} never)", courses.len());
-            }
-            Ok(())
-        };
-    for accuracy in &problem.accuracies {
-        level("accuracy", *accuracy, &|c| &c.accuracy)?;
-    }
-    for log_likelihood in &problem.log_likelihoods {
-        level("log_likelihood", *log_likelihood, &|c| &c.log_likelihood)?;
+    put(&mut out, "mean_accuracy", &each(&|c| mean(c.accuracy.iter().copied())))?;
+    put(&mut out, "mean_log_likelihood", &each(&|c| mean(c.log_likelihood.iter().copied())))?;
+    for (key, _, of, level) in problem.levels() {
+        // Those that were given where a level was never reached.
+        put(&mut out, &key, &each(&|c| c.reached(of(c), level).unwrap_or(problem.labels) as f64))?;
+        let missed = courses.iter().filter(|c| c.reached(of(c), level).is_none()).count();
+        if let (true, Some(Value::String(text))) = (missed > 0, out.get_mut(&format!("{key}_shown"))) {
+            *text = format!("at least {text} ({missed} of {} never)", courses.len());
+        }
     }
     Ok(Value::Object(out))
 }
@@ -189,15 +166,8 @@ fn numbers_of(problem: &ProblemSettings, courses: &[LearningCurve]) -> Result<Va
 /// Which methods a picture shows.
 type Wanted<'a> = &'a dyn Fn(&MethodSettings) -> bool;
 
-/// One of the curves of a course.
-type Curve = fn(&LearningCurve) -> &[f64];
-
 /// Curves of methods that differ in their criterion, or in their matching, beside random choice.
-fn figures(
-    settings: &Settings,
-    problem: &ProblemSettings,
-    all: &[Vec<LearningCurve>],
-) -> Result<Vec<Item>, ExperimentError> {
+fn figures(settings: &Settings, problem: &ProblemSettings, all: &[Vec<LearningCurve>]) -> Result<Vec<Item>> {
     let first = &settings.methods[0];
     let same_matching = |m: &MethodSettings| m.matching == first.matching;
     let same_criterion =
@@ -244,10 +214,7 @@ fn with_grid(problem: &mut Problem, side: usize) -> (Vec<f64>, Vec<f64>) {
         Some(k) => [x[k % side], y[k / side]][j],
     });
     let back = |values: Vec<f64>, j: usize| -> Vec<f64> {
-        values
-            .into_iter()
-            .map(|v| problem.units.feature_means[j] + problem.units.feature_scales[j] * v)
-            .collect()
+        values.into_iter().map(|v| problem.units.feature_back(j, v)).collect()
     };
     (back(x, 0), back(y, 1))
 }
@@ -259,9 +226,7 @@ fn pictures(
     snapshots: Vec<Snapshot>,
     (grid_x, grid_y): (&[f64], &[f64]),
 ) -> Vec<Item> {
-    let own = |row: usize, j: usize| {
-        problem.units.feature_means[j] + problem.units.feature_scales[j] * problem.inputs[(row, j)]
-    };
+    let own = |row: usize, j: usize| problem.units.feature_back(j, problem.inputs[(row, j)]);
     let picture = |snapshot: Snapshot| {
         let rows = &course.rows[..snapshot.labels];
         let values = snapshot.probabilities;
@@ -282,42 +247,32 @@ fn pictures(
 }
 
 /// Every method on every pool of every problem.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
     let mut measured = Measured::default();
-    let (mut numbers, mut series) = (Map::new(), Map::new());
     for (index, problem) in settings.problems.iter().enumerate() {
         let mut all: Vec<Vec<LearningCurve>> = vec![Vec::new(); settings.methods.len()];
         for repetition in 0..settings.repetitions {
             let streams = Streams::new(context.seed)
                 .child("experiment/problem", index as u64)
                 .child("experiment/repetition", repetition);
-            let mut rows = problem.source.open(problem.sizes(), context.folder, streams)?;
+            let mut rows = problem.source.open((problem.pool, problem.test), context.folder, streams)?;
             let drawn = repetition == 0 && !problem.looks.is_empty();
             let axes = if drawn { with_grid(&mut rows, problem.grid) } else { Default::default() };
             for (m, method) in settings.methods.iter().enumerate() {
                 let stage = format!("{}, pool {repetition}, {}", problem.name, method.name);
                 let looks = if drawn { &problem.looks[..] } else { &[] };
-                let asking = Asking {
-                    criterion: method.criterion,
-                    gaussianised: Gaussianised::new(method.matching, settings.pseudo_count)?,
-                    initial: problem.initial,
-                    labels: problem.labels,
-                    batch: problem.batch,
-                    every: problem.every,
-                };
-                let prior = Prior { kernel: &problem.kernel, learned: problem.learned };
+                let gaussianised = Gaussianised::new(method.matching, settings.pseudo_count)?;
+                let asking = Asking { settings: problem, criterion: method.criterion, gaussianised };
                 let mut snapshots = Vec::new();
-                let mut work = |context: &mut Context<'_>| -> Result<LearningCurve, ExperimentError> {
-                    let given = (&asking, &prior);
-                    let (course, found) =
-                        follow(&rows, problem.sizes(), given, (looks, streams), &stage, context)?;
+                let mut work = |context: &mut Context<'_>| -> Result<LearningCurve> {
+                    let (course, found) = follow(&rows, &asking, (looks, streams), &stage, context)?;
                     snapshots = found;
                     Ok(course)
                 };
                 // Pictures are not kept: a course that is drawn is followed again.
                 let course = match drawn {
                     true => work(context)?,
-                    false => context.once(&stage, &(problem, &asking, &prior), work)?,
+                    false => context.once(&stage, &asking, work)?,
                 };
                 if drawn && (m == 0 || method.criterion == Criterion::Random) {
                     let name = format!("{}, {}", problem.name, method.name);
@@ -326,23 +281,16 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
                 all[m].push(course);
             }
         }
-        let mut own = Map::new();
         for (method, courses) in settings.methods.iter().zip(&all) {
-            own.insert(method.name.clone(), numbers_of(problem, courses)?);
             let curves = |c: &LearningCurve| json!({"labels": c.labels, "accuracy": c.accuracy, "log_likelihood": c.log_likelihood});
             let lists: Vec<Value> = courses.iter().map(curves).collect();
-            series.insert(format!("{} {}", problem.name, method.name), json!(lists));
+            measured.series[format!("{} {}", problem.name, method.name)] = json!(lists);
+            measured.numbers["problems"][&problem.name][&method.name] = numbers_of(problem, courses)?;
         }
         let names = || settings.methods.iter().map(|m| m.name.as_str());
         let prefix = format!("problems.{}", problem.name);
-        let keys: Vec<(String, String)> = (problem.accuracies.iter())
-            .map(|v| (format!("{}_shown", level_key("accuracy", *v)), format!("accuracy {v}")))
-            .chain(problem.log_likelihoods.iter().map(|v| {
-                (format!("{}_shown", level_key("log_likelihood", *v)), format!("log likelihood {v}"))
-            }))
-            .collect();
-        let columns: Vec<(&str, &str)> =
-            keys.iter().map(|(key, head)| (key.as_str(), head.as_str())).collect();
+        let columns: Vec<(String, String)> =
+            problem.levels().map(|(key, words, ..)| (format!("{key}_shown"), words)).collect();
         measured.tables.push(NumberTable::by_name(
             &format!("{}: labels until", problem.name),
             "method",
@@ -365,9 +313,6 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
             "",
         ));
         measured.figures.extend(figures(settings, problem, &all)?);
-        numbers.insert(problem.name.clone(), Value::Object(own));
     }
-    measured.numbers = json!({ "problems": numbers });
-    measured.series = Value::Object(series);
     Ok(measured)
 }

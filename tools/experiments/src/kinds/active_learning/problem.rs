@@ -1,15 +1,12 @@
 //! Pools with labels that are known but not told: bags of words, digits by a network's features, clusters of the plane.
 
-use crate::error::{ExperimentError, refused};
-use faer::Mat;
-use posterior_data::{ArrayValues, ImageSet, ReadOptions, Standardisation};
-use posterior_linalg::random::Streams;
-use posterior_models::network::{NetworkFile, Strip, open_network};
-use posterior_networks::{Array, Operation};
+use crate::kinds::prelude::*;
+use crate::pictures::{self, Pictures, before_last_layer};
+use posterior_data::Standardisation;
+use posterior_networks::Array;
 use rand::RngExt;
 use rand::seq::SliceRandom;
 use rand_distr::{Distribution, Normal, Poisson, StandardNormal};
-use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// Most rows of pool and test set together.
@@ -29,7 +26,6 @@ pub(super) enum Source {
 
 /// Documents of two topics whose words overlap. Word w has the frequency `∝ rank^-1 exp(± ½ tilt z_w)` in the one and the other, z_w being standard normal.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Words {
     /// Different words.
     vocabulary: usize,
@@ -43,7 +39,6 @@ pub(super) struct Words {
 
 /// Images that the network was not trained on.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Digits {
     /// The network's file; the layer before its last one makes the features.
     network: PathBuf,
@@ -52,7 +47,6 @@ pub(super) struct Digits {
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Clusters {
     /// Standard deviation of a cluster.
     deviation: f64,
@@ -68,21 +62,14 @@ pub(super) struct Problem {
     pub(super) units: Standardisation,
 }
 
-/// How many rows of which kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Sizes {
-    pub(super) pool: usize,
-    pub(super) test: usize,
-}
-
 impl Source {
-    pub(super) fn check(&self, sizes: Sizes) -> Result<(), ExperimentError> {
-        if sizes.pool < 10 || sizes.test == 0 || sizes.pool.saturating_add(sizes.test) > MOST_ROWS {
+    /// Refuses what cannot be drawn, for so many rows of pool and test set.
+    pub(super) fn check(&self, (pool, test): (usize, usize)) -> Result<()> {
+        if pool < 10 || test == 0 || pool.saturating_add(test) > MOST_ROWS {
             return refused(format!(
                 "`pool` is at least 10, `test` at least 1, both together at most {MOST_ROWS}"
             ));
         }
-        let positive = |v: f64| v > 0.0 && v.is_finite();
         match self {
             Self::Words(w) => {
                 let few = (2..=10_000).contains(&w.vocabulary);
@@ -103,22 +90,21 @@ impl Source {
         }
     }
 
-    /// Rows, drawn anew for every stream.
+    /// Rows of pool and test set, drawn anew for every stream.
     pub(super) fn open(
         &self,
-        sizes: Sizes,
+        (pool, test): (usize, usize),
         base: &Path,
         streams: Streams,
-    ) -> Result<Problem, ExperimentError> {
-        let n = sizes.pool + sizes.test;
+    ) -> Result<Problem> {
+        let n = pool + test;
         let (x, labels, classes) = match self {
             Self::Words(words) => words.draw(n, streams)?,
             Self::Digits(digits) => digits.read(n, base, streams)?,
             Self::Clusters(clusters) => clusters.draw(n, streams),
         };
         // In the units of the pool, all of which may be looked at.
-        let pool = x.as_ref().subrows(0, sizes.pool);
-        let units = Standardisation::learn(pool, &vec![0.0; sizes.pool]);
+        let units = Standardisation::learn(x.as_ref().subrows(0, pool), &vec![0.0; pool]);
         let names = (1..=x.ncols()).map(|j| format!("x{j}")).collect();
         Ok(Problem { inputs: units.features(x.as_ref()), labels, classes, names, units })
     }
@@ -127,7 +113,7 @@ impl Source {
 type Drawn = (Mat<f64>, Vec<usize>, usize);
 
 impl Words {
-    fn draw(&self, n: usize, streams: Streams) -> Result<Drawn, ExperimentError> {
+    fn draw(&self, n: usize, streams: Streams) -> Result<Drawn> {
         let mut rng = streams.stream("experiment/words");
         let mut normal = || -> f64 { StandardNormal.sample(&mut rng) };
         let tilts: Vec<f64> = (0..self.vocabulary).map(|_| self.tilt * normal()).collect();
@@ -173,9 +159,8 @@ impl Clusters {
         for _ in 0..n {
             let cluster = rng.random_range(0..4);
             let mut at = |centre: f64| {
-                centre
-                    + self.deviation
-                        * <StandardNormal as Distribution<f64>>::sample(&StandardNormal, &mut rng)
+                let white: f64 = StandardNormal.sample(&mut rng);
+                centre + self.deviation * white
             };
             rows.push([at(centres[cluster][0]), at(centres[cluster][1])]);
             // Opposite corners are of one class.
@@ -186,55 +171,26 @@ impl Clusters {
 }
 
 impl Digits {
-    fn read(&self, n: usize, base: &Path, streams: Streams) -> Result<Drawn, ExperimentError> {
-        let at = |path: &PathBuf| {
-            let path = base.join(path);
-            match path.exists() {
-                true => Ok(path),
-                false => Err(ExperimentError::MissingData {
-                    path,
-                    remedy: "put the file there, or change the path in the experiment".into(),
-                }),
-            }
-        };
-        let network = open_network::<f64>(&NetworkFile {
-            strip: Strip::SoftmaxIfThere,
-            ..NetworkFile::new(&at(&self.network)?)
-        })?
-        .network;
-        let set = ImageSet::read(&[at(&self.images)?], &[at(&self.labels)?], &ReadOptions::for_arrays())?;
-        let size: usize = set.images.example_shape().iter().product();
-        let (_, values) = set.images.into_parts();
-        let (ArrayValues::U8(bytes), Some(labels)) = (values, set.labels) else {
-            return refused("digits: the files hold no labelled images of bytes");
-        };
-        let graph = network.graph();
-        if graph.input_shape().iter().product::<usize>() != size {
-            return refused(format!(
-                "digits: the network takes {:?}, images have {size} pixels",
-                graph.input_shape()
-            ));
+    fn read(&self, n: usize, base: &Path, streams: Streams) -> Result<Drawn> {
+        let network = pictures::network::<f64>(base, &self.network)?;
+        let (images, labels) = (std::slice::from_ref(&self.images), std::slice::from_ref(&self.labels));
+        let Pictures { shape, bytes, labels } = Pictures::read(base, images, labels, None)?;
+        let size: usize = shape.iter().product();
+        let input = network.graph().input_shape();
+        if input.iter().product::<usize>() != size {
+            return refused(format!("digits: the network takes {input:?}, images have {size} pixels"));
         }
         if labels.len() < n {
-            return refused(format!(
-                "digits: {} images are fewer than the {n} of pool and test set",
-                labels.len()
-            ));
+            let count = labels.len();
+            return refused(format!("digits: {count} images are fewer than the {n} of pool and test set"));
         }
-        let Some(head) =
-            graph.nodes().iter().rev().find(|node| matches!(node.operation, Operation::Linear(_)))
-        else {
-            return refused("digits: the network has no fully connected layer");
-        };
-        let Some(features) = head.inputs.first().and_then(|value| value.node()) else {
-            return refused("digits: the network has one layer only");
-        };
+        let features = before_last_layer(&network)?;
         let mut order: Vec<usize> = (0..labels.len()).collect();
         order.shuffle(&mut streams.stream("experiment/digits"));
         order.truncate(n);
         let pixels =
             order.iter().flat_map(|&i| bytes[i * size..(i + 1) * size].iter().map(|b| f64::from(*b) / 255.0));
-        let shape: Vec<usize> = std::iter::once(n).chain(graph.input_shape().iter().copied()).collect();
+        let shape: Vec<usize> = std::iter::once(n).chain(input.iter().copied()).collect();
         let (_, found) = network.forward_with(&Array::new(shape, pixels.collect()), features)?;
         let width = found.values().len() / n;
         let labels: Vec<usize> = order.iter().map(|&i| labels[i] as usize).collect();

@@ -1,17 +1,13 @@
 //! What classifiers learn from: points of the plane, images, or what a trained network says of photographs.
 
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
 use crate::images::ImageSettings;
-use crate::pictures::Pictures;
+use crate::kinds::prelude::*;
+use crate::pictures::{self, Pictures, before_last_layer};
 use posterior_data::synthetic::{LabelledPoints, clouds};
-use posterior_linalg::random::Streams;
-use posterior_models::network::{NetworkFile, Strip, open_network};
-use posterior_networks::train::{Augmentation, Examples, Images, Tabular, Targets};
-use posterior_networks::{Array, Network, Operation};
+use posterior_networks::train::{Examples, Tabular, Targets};
+use posterior_networks::{Array, Network};
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
-use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -35,7 +31,6 @@ pub(super) enum DataSettings {
 
 /// The table `[data.points]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct PointSettings {
     /// Training points.
     train: usize,
@@ -53,7 +48,6 @@ pub(super) struct PointSettings {
 
 /// The table `[data.features]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct FeatureSettings {
     /// The trained network's file, counted from the experiment's; empty: features are made up.
     network: PathBuf,
@@ -83,7 +77,6 @@ pub(super) struct FeatureSettings {
 
 /// One `[[data.features.foreign]]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct ForeignSettings {
     /// What they are.
     name: String,
@@ -138,7 +131,7 @@ impl DataSettings {
         }
     }
 
-    pub(super) fn check(&self) -> Result<(), ExperimentError> {
+    pub(super) fn check(&self) -> Result<()> {
         let fits = |v: usize| (1..=MOST_MADE_UP).contains(&v);
         match self {
             Self::Points(own) => {
@@ -185,8 +178,8 @@ fn tabular(points: Vec<f64>, width: usize, labels: Vec<u32>) -> Shared<f64> {
 
 impl PointSettings {
     /// The same points whatever the seed of the run: it is for networks.
-    pub(super) fn open(&self) -> Result<Problem<f64>, ExperimentError> {
-        let made = |part: u64, n: usize| -> Result<LabelledPoints, ExperimentError> {
+    pub(super) fn open(&self) -> Result<Problem<f64>> {
+        let made = |part: u64, n: usize| -> Result<LabelledPoints> {
             let streams = Streams::new(0).child("experiment/clouds", part);
             Ok(clouds(n, self.classes, self.noise, streams)?)
         };
@@ -207,14 +200,14 @@ impl PointSettings {
 }
 
 /// Opens images as they are.
-pub(super) fn open_images(own: &ImageSettings, folder: &Path) -> Result<Problem<f32>, ExperimentError> {
+pub(super) fn open_images(own: &ImageSettings, folder: &Path) -> Result<Problem<f32>> {
     let (train, test) = own.read(folder)?;
     Ok(Problem { train, test, foreign: Vec::new(), plane: None })
 }
 
 impl FeatureSettings {
     /// Features of all images, each standardised by the training images: computed by the first part that asks and kept with the others.
-    pub(super) fn open(&self, context: &mut Context<'_>) -> Result<Problem<f64>, ExperimentError> {
+    pub(super) fn open(&self, context: &mut Context<'_>) -> Result<Problem<f64>> {
         // They are the same for every seed, which is for what is trained on them.
         let seed = std::mem::replace(&mut context.seed, 0);
         let found = context.once("features", self, |context| match self.network.as_os_str().is_empty() {
@@ -252,21 +245,12 @@ impl FeatureSettings {
         })
     }
 
-    fn computed(&self, context: &mut Context<'_>) -> Result<Sets, ExperimentError> {
-        let path = context.folder.join(&self.network);
-        if !path.exists() {
-            let remedy = "put the network there, or change the path in the experiment".into();
-            return Err(ExperimentError::MissingData { path, remedy });
-        }
-        let network =
-            open_network::<f32>(&NetworkFile { strip: Strip::SoftmaxIfThere, ..NetworkFile::new(&path) })?
-                .network;
+    fn computed(&self, context: &mut Context<'_>) -> Result<Sets> {
+        let network = pictures::network::<f32>(context.folder, &self.network)?;
         let base = context.folder;
         let train = Pictures::read(base, &self.data, &self.labels, Some(self.train))?;
         let test = Pictures::read(base, &self.test_data, &self.test_labels, Some(self.test))?;
-        if let Some(label) = train.labels.iter().chain(&test.labels).find(|l| **l as usize >= self.classes) {
-            return refused(format!("there is a label {label}, but `classes` is {}", self.classes));
-        }
+        [&train, &test].into_iter().try_for_each(|part| part.check_labels(self.classes))?;
         if train.labels.is_empty() || test.labels.is_empty() {
             return refused("[data.features]: there are no images");
         }
@@ -290,35 +274,10 @@ impl FeatureSettings {
         pictures: Pictures,
         name: &str,
         context: &mut Context<'_>,
-    ) -> Result<Labelled, ExperimentError> {
-        let graph = network.graph();
-        let last = graph.output().node().map(|i| &graph.nodes()[i]);
-        let read = match last {
-            Some(node) if matches!(node.operation, Operation::Linear(_)) => node.inputs[0].node(),
-            _ => None,
-        };
-        let Some(read) = read else {
-            return refused("[data.features]: the network does not end in a linear layer behind others");
-        };
-        let input = graph.input_shape().to_vec();
-        let size: usize = pictures.shape.iter().product();
-        if input.iter().product::<usize>() != size || self.mean.len() != pictures.shape[0] {
-            return refused(format!(
-                "[data.features]: the network takes inputs of shape {input:?}, images have {:?}, and `mean` has {} numbers",
-                pictures.shape,
-                self.mean.len()
-            ));
-        }
-        let labels = pictures.labels;
-        let images = Images::<f32>::new(
-            pictures.shape,
-            pictures.bytes,
-            Targets::Classes(labels.clone()),
-            &self.mean,
-            &self.deviation,
-            Augmentation::default(),
-            input,
-        );
+    ) -> Result<Labelled> {
+        let read = before_last_layer(network)?;
+        let labels = pictures.labels.clone();
+        let images = pictures.standardised((&self.mean, &self.deviation), network.graph().input_shape())?;
         let mut values = Vec::new();
         let all: Vec<usize> = (0..labels.len()).collect();
         for (done, indices) in all.chunks(AT_ONCE).enumerate() {

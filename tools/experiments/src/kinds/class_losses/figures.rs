@@ -3,7 +3,8 @@
 use super::MethodSettings;
 use super::data::Grid;
 use super::scored::{Epoch, Found};
-use posterior_report::{Curves, Item, Line, Plane, PlanePanel};
+use crate::kinds::prelude::*;
+use posterior_report::{Plane, PlanePanel};
 
 /// Error and NLL on the test rows by epoch: one pair of pictures for the best of each family, and one for each family of several.
 pub(super) fn by_epoch(

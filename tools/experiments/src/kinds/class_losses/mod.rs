@@ -13,24 +13,16 @@ mod data;
 mod figures;
 mod scored;
 
-use super::Checked;
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use crate::gaussian::check_names;
-use crate::measured::{Measured, NumberTable};
+use crate::kinds::prelude::*;
 use crate::training::{TrainingSettings, architecture};
 use data::{DataSettings, Problem, open_images};
 use posterior_networks::Precision;
 use posterior_networks::train::Loss;
-use posterior_report::SummaryRow;
 use scored::{Found, score};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
 use toml::Table;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     data: DataSettings,
     network: Table,
@@ -41,7 +33,6 @@ pub(crate) struct Settings {
 
 /// One `[[method]]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct MethodSettings {
     /// Its name in tables.
     name: String,
@@ -60,7 +51,7 @@ impl MethodSettings {
 }
 
 impl Checked for Settings {
-    fn check(&self) -> Result<(), ExperimentError> {
+    fn check(&self) -> Result<()> {
         check_names("method", self.methods.iter().map(|m| m.name.as_str()))?;
         self.data.check()?;
         if let Some(method) = self.methods.iter().find(|m| !m.loss.takes_classes()) {
@@ -79,7 +70,7 @@ const CHOICES: [(&str, &str); 2] =
     [("by_train_nll", "least NLL of the training labels"), ("by_accuracy", "highest accuracy on test rows")];
 
 /// Trains and scores every method.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
     match &settings.data {
         DataSettings::Points(own) => run_in::<f64>(settings, context, &mut |_| own.open()),
         DataSettings::Images(own) => run_in::<f32>(settings, context, &mut |c| open_images(own, c.folder)),
@@ -90,8 +81,8 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
 fn run_in<T: Precision>(
     settings: &Settings,
     context: &mut Context<'_>,
-    open: &mut dyn FnMut(&mut Context<'_>) -> Result<Problem<T>, ExperimentError>,
-) -> Result<Measured, ExperimentError> {
+    open: &mut dyn FnMut(&mut Context<'_>) -> Result<Problem<T>>,
+) -> Result<Measured> {
     let recipe = (&settings.network, &settings.training);
     let classes = settings.data.classes();
     // Read when the first part asks for it: a run that has all its parts needs none, but for the points of a map.
@@ -100,28 +91,18 @@ fn run_in<T: Precision>(
     for method in &settings.methods {
         let depends = (&settings.data, recipe, method);
         let found = context.once(&method.name, &depends, |context| {
-            if problem.is_none() {
-                problem = Some(open(context)?);
-            }
-            match &problem {
-                Some(problem) => score(problem, recipe, method, classes, context),
-                None => refused("there are no data"),
-            }
+            let problem = made(&mut problem, || open(context))?;
+            score(problem, recipe, method, classes, context)
         })?;
         scored.push((method, found));
     }
-    let mut numbers = Map::new();
-    for (method, found) in &scored {
-        numbers.insert(method.name.clone(), found.numbers());
-    }
+    let numbers: Map<String, Value> =
+        scored.iter().map(|(method, found)| (method.name.clone(), json!(found.scores))).collect();
     let best = best(&scored);
-    let plane = match scored.iter().any(|(_, f)| f.map.is_some()) {
-        true => match problem {
-            Some(problem) => problem.plane,
-            None => open(context)?.plane,
-        },
-        false => None,
-    };
+    if scored.iter().any(|(_, found)| found.map.is_some()) {
+        made(&mut problem, || open(context))?;
+    }
+    let plane = problem.and_then(|problem| problem.plane);
     let mut figures = figures::by_epoch(&scored, &best);
     figures.extend(plane.and_then(|grid| figures::maps(&scored, grid)));
     let series = scored.iter().map(|(m, f)| (m.name.clone(), json!(f.epochs)));
@@ -131,7 +112,7 @@ fn run_in<T: Precision>(
         tables: tables(&scored, &best),
         figures,
         facts: vec![SummaryRow::new("Network", settings.network.to_string().trim().replace('\n', ", "))],
-        notes: Vec::new(),
+        ..Measured::default()
     })
 }
 
@@ -142,10 +123,10 @@ fn best(scored: &[(&MethodSettings, Found)]) -> Vec<(&'static str, [usize; 2])> 
         match families.iter_mut().find(|f| f.0 == method.family()) {
             None => families.push((method.family(), [i; 2])),
             Some((_, [by_nll, by_accuracy])) => {
-                if found.train_nll < scored[*by_nll].1.train_nll {
+                if found.scores.train_nll < scored[*by_nll].1.scores.train_nll {
                     *by_nll = i;
                 }
-                if found.accuracy > scored[*by_accuracy].1.accuracy {
+                if found.scores.accuracy > scored[*by_accuracy].1.scores.accuracy {
                     *by_accuracy = i;
                 }
             }
@@ -159,7 +140,7 @@ fn chosen(scored: &[(&MethodSettings, Found)], best: &[(&'static str, [usize; 2]
     let family = |(name, own): &(&'static str, [usize; 2])| {
         let each = CHOICES.iter().zip(own).map(|((key, _), i)| {
             let (method, found) = &scored[*i];
-            let mut numbers = found.numbers();
+            let mut numbers = json!(found.scores);
             numbers["method"] = method.name.clone().into();
             if let Loss::Gaussianised(loss) = method.loss {
                 numbers["pseudo_count"] = loss.pseudo_count().into();
@@ -172,59 +153,40 @@ fn chosen(scored: &[(&MethodSettings, Found)], best: &[(&'static str, [usize; 2]
 }
 
 fn tables(scored: &[(&MethodSettings, Found)], best: &[(&'static str, [usize; 2])]) -> Vec<NumberTable> {
-    let mut columns: Vec<(String, String)> = [
+    let foreign = scored.first().into_iter().flat_map(|(_, found)| found.scores.foreign.keys());
+    let foreign: Vec<(String, String)> = foreign
+        .flat_map(|name| {
+            [("by_probability", "probability"), ("by_logit", "logit")]
+                .map(|(key, what)| (format!("foreign.{name}.{key}"), format!("{name}: AUC by {what}")))
+        })
+        .collect();
+    let mut columns = vec![
         ("accuracy", "accuracy"),
         ("nll", "NLL"),
         ("ece", "ECE"),
         ("confidence", "mean confidence"),
         ("ceiling", "ceiling"),
         ("train_nll", "NLL of training labels"),
-    ]
-    .map(|(key, head)| (key.to_string(), head.to_string()))
-    .into();
-    for name in scored.first().into_iter().flat_map(|(_, f)| f.foreign()) {
-        columns.push((format!("foreign.{name}.by_probability"), format!("{name}: AUC by probability")));
-        columns.push((format!("foreign.{name}.by_logit"), format!("{name}: AUC by logit")));
-    }
-    let table = |title: &str,
-                 prefix: &str,
-                 names: Vec<String>,
-                 suffix: &str,
-                 own: &[(String, String)],
-                 caption: &str| {
-        let row = |name: &String| {
-            let cells = own.iter().map(|(key, _)| format!("{prefix}.{name}{suffix}.{key}"));
-            (name.clone(), cells.collect())
-        };
-        NumberTable {
-            title: title.into(),
-            head: std::iter::once("loss".to_string()).chain(own.iter().map(|c| c.1.clone())).collect(),
-            rows: names.iter().map(row).collect(),
-            caption: caption.into(),
-        }
-    };
-    let names = scored.iter().map(|(m, _)| m.name.clone()).collect();
-    let mut tables = vec![table(
-        "All losses",
-        "methods",
-        names,
-        "",
-        &columns,
-        "Test rows after the last epoch. ECE: 15 bins by mean confidence. The ceiling is the confidence of a network that meets its targets. AUC: foreign inputs told from test rows by a small largest probability, or a small largest output.",
-    )];
+    ];
+    columns.extend(foreign.iter().map(|(key, head)| (key.as_str(), head.as_str())));
+    let names = scored.iter().map(|(m, _)| m.name.as_str());
+    let caption = "Test rows after the last epoch. ECE: 15 bins by mean confidence. The ceiling is the confidence of a network that meets its targets. AUC: foreign inputs told from test rows by a small largest probability, or a small largest output.";
+    let mut tables = vec![NumberTable::by_name("All losses", "loss", "methods", names, &columns, caption)];
     if best.len() < scored.len() {
-        let mut own = columns.clone();
-        own.insert(0, ("pseudo_count".into(), "pseudo-count".into()));
-        for (key, words) in CHOICES {
-            let families = best.iter().map(|(name, _)| (*name).to_string()).collect();
+        columns.insert(0, ("pseudo_count", "pseudo-count"));
+        for (choice, words) in CHOICES {
             let title = format!("Of each loss the pseudo-count with the {words}");
-            let caption = match key {
+            let keys: Vec<String> = columns.iter().map(|(key, _)| format!("{choice}.{key}")).collect();
+            let own: Vec<(&str, &str)> =
+                keys.iter().map(String::as_str).zip(columns.iter().map(|c| c.1)).collect();
+            let caption = match choice {
                 "by_accuracy" => {
                     "As the published tables choose: test rows have a say, which flatters a little."
                 }
                 _ => "No test row has a say.",
             };
-            tables.push(table(&title, "best", families, &format!(".{key}"), &own, caption));
+            let families = best.iter().map(|(name, _)| *name);
+            tables.push(NumberTable::by_name(&title, "loss", "best", families, &own, caption));
         }
     }
     tables

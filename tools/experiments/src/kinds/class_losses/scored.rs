@@ -2,8 +2,7 @@
 
 use super::MethodSettings;
 use super::data::{Grid, Problem};
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
+use crate::kinds::prelude::*;
 use crate::training::TrainingSettings;
 use posterior_likelihoods::{
     Categorical, Covariance, Integration, LatentGaussian, OutputLikelihood, Prediction, PredictiveRule,
@@ -13,8 +12,7 @@ use posterior_metrics::{
 };
 use posterior_networks::train::{Examples, Loss, Targets, evaluate};
 use posterior_networks::{Array, Network, Precision};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::time::Instant;
 use toml::Table;
 
@@ -24,25 +22,35 @@ const AT_ONCE: usize = 256;
 /// What became of one classifier.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Found {
+    #[serde(flatten)]
+    pub(super) scores: Scores,
+    /// Each epoch on the test rows.
+    pub(super) epochs: Vec<Epoch>,
+    /// Class probabilities at each point of the plane, point by point.
+    pub(super) map: Option<Vec<f64>>,
+}
+
+/// Its numbers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Scores {
     /// On the test rows, after the last epoch.
     pub(super) accuracy: f64,
     /// Nats.
-    pub(super) nll: f64,
+    nll: f64,
     /// 15 bins, mean confidence.
     ece: f64,
     /// Mean of the largest probability.
     confidence: f64,
     /// What it cannot exceed once all targets are met; none for cross-entropy.
+    #[serde(skip_serializing_if = "Option::is_none")]
     ceiling: Option<f64>,
     /// Of the labels of the training rows: what a pseudo-count may be chosen by.
     pub(super) train_nll: f64,
     /// Of training.
     seconds: f64,
-    /// Each epoch on the test rows.
-    pub(super) epochs: Vec<Epoch>,
-    foreign: Vec<Foreign>,
-    /// Class probabilities at each point of the plane, point by point.
-    pub(super) map: Option<Vec<f64>>,
+    /// How well inputs of other kinds are told apart, by their name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) foreign: BTreeMap<String, Foreign>,
 }
 
 /// Scores of the test rows after an epoch.
@@ -54,13 +62,13 @@ pub(super) struct Epoch {
 
 /// How well foreign inputs are told apart: areas under the curve.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Foreign {
-    name: String,
+pub(super) struct Foreign {
     by_probability: f64,
     by_logit: f64,
 }
 
 /// Outputs of some inputs, and the softmax of each row.
+#[derive(Default)]
 struct Predicted {
     outputs: Vec<f64>,
     probabilities: Vec<f64>,
@@ -71,7 +79,7 @@ fn predicted<T: Precision>(
     x: &Array<T>,
     rule: &PredictiveRule,
     into: &mut Predicted,
-) -> Result<(), ExperimentError> {
+) -> Result<()> {
     let classes = rule.likelihood().outputs();
     let zeros = vec![0.0; classes];
     let outputs = network.forward(x)?;
@@ -92,8 +100,8 @@ fn all<T: Precision>(
     network: &Network<T>,
     examples: &dyn Examples<T>,
     rule: &PredictiveRule,
-) -> Result<(Predicted, Vec<usize>), ExperimentError> {
-    let mut out = Predicted { outputs: Vec::new(), probabilities: Vec::new() };
+) -> Result<(Predicted, Vec<usize>)> {
+    let mut out = Predicted::default();
     let mut labels = Vec::new();
     let rows: Vec<usize> = (0..examples.len()).collect();
     for indices in rows.chunks(AT_ONCE) {
@@ -107,14 +115,10 @@ fn all<T: Precision>(
 }
 
 /// The network on the plane; points of single precision would be as good.
-fn map<T: Precision>(
-    network: &Network<T>,
-    grid: &Grid,
-    rule: &PredictiveRule,
-) -> Result<Vec<f64>, ExperimentError> {
+fn map<T: Precision>(network: &Network<T>, grid: &Grid, rule: &PredictiveRule) -> Result<Vec<f64>> {
     let x = grid.inputs();
     let x = Array::new(x.shape().to_vec(), x.values().iter().map(|v| T::from_f64(*v)).collect());
-    let mut out = Predicted { outputs: Vec::new(), probabilities: Vec::new() };
+    let mut out = Predicted::default();
     predicted(network, &x, rule, &mut out)?;
     Ok(out.probabilities)
 }
@@ -126,7 +130,7 @@ pub(super) fn score<T: Precision>(
     method: &MethodSettings,
     classes: usize,
     context: &mut Context<'_>,
-) -> Result<Found, ExperimentError> {
+) -> Result<Found> {
     let rule =
         PredictiveRule::new(OutputLikelihood::Categorical(Categorical::new(classes)?), Integration::PlugIn)?;
     let started = Instant::now();
@@ -136,25 +140,25 @@ pub(super) fn score<T: Precision>(
     let network = &trained.network;
     let (own, labels) = all(network, test, &rule)?;
     let scores = Classes::new(&own.probabilities, classes, &labels)?.scores();
-    let mut foreign = Vec::new();
+    let mut foreign = BTreeMap::new();
     for (name, inputs) in &problem.foreign {
-        let mut other = Predicted { outputs: Vec::new(), probabilities: Vec::new() };
+        let mut other = Predicted::default();
         predicted(network, inputs, &rule, &mut other)?;
         let (inside, outside) = (
             Probabilities::new(&own.probabilities, classes)?,
             Probabilities::new(&other.probabilities, classes)?,
         );
-        foreign.push(Foreign {
-            name: name.clone(),
+        let told = Foreign {
             by_probability: out_of_distribution_auc(&inside, &outside, UncertaintyScore::MaximumProbability)?,
             by_logit: out_of_distribution_auc_of_logits(&own.outputs, &other.outputs, classes)?,
-        });
+        };
+        foreign.insert(name.clone(), told);
     }
     let epochs = trained.state.history.iter().filter_map(|record| {
         let own = record.validation?;
         Some(Epoch { nll: own.nll?, error: 1.0 - own.accuracy? })
     });
-    Ok(Found {
+    let scores = Scores {
         accuracy: scores.accuracy,
         nll: scores.nll,
         ece: scores.ece,
@@ -166,37 +170,8 @@ pub(super) fn score<T: Precision>(
         },
         train_nll: evaluate(network, train, Loss::CrossEntropy, &[])?.loss,
         seconds,
-        epochs: epochs.collect(),
         foreign,
-        map: problem.plane.as_ref().map(|grid| map(network, grid, &rule)).transpose()?,
-    })
-}
-
-impl Found {
-    /// Its numbers.
-    pub(super) fn numbers(&self) -> Value {
-        let mut out = json!({
-            "accuracy": self.accuracy,
-            "nll": self.nll,
-            "ece": self.ece,
-            "confidence": self.confidence,
-            "train_nll": self.train_nll,
-            "seconds": self.seconds,
-        });
-        if let Some(ceiling) = self.ceiling {
-            out["ceiling"] = ceiling.into();
-        }
-        if !self.foreign.is_empty() {
-            let each = |f: &Foreign| {
-                (f.name.clone(), json!({"by_probability": f.by_probability, "by_logit": f.by_logit}))
-            };
-            out["foreign"] = Value::Object(self.foreign.iter().map(each).collect::<Map<_, _>>());
-        }
-        out
-    }
-
-    /// Names of the foreign sets.
-    pub(super) fn foreign(&self) -> impl Iterator<Item = &str> {
-        self.foreign.iter().map(|f| f.name.as_str())
-    }
+    };
+    let map = problem.plane.as_ref().map(|grid| map(network, grid, &rule)).transpose()?;
+    Ok(Found { scores, epochs: epochs.collect(), map })
 }

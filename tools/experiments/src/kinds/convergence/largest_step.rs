@@ -1,14 +1,12 @@
 //! The largest stable step of a method: by trying, and for full batches in closed form.
 
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
+use crate::kinds::prelude::*;
 use posterior_gp::GpError;
 use posterior_gp::iterative::{
     Budget, Curvature, DescentOptions, DescentRule, DualDescentOptions, Gradient, Method, Problem, Start,
     StepSize, solve,
 };
 use posterior_linalg::solve::largest_eigenvalue;
-use serde::Deserialize;
 
 /// How the largest stable step is searched: from a first guess by doubling or halving, then by bisection of its logarithm.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
@@ -90,9 +88,9 @@ impl StepSearch {
         problem: &Problem<'_, f64>,
         stage: &str,
         context: &mut Context<'_>,
-    ) -> Result<f64, ExperimentError> {
+    ) -> Result<f64> {
         let mut tried = 0;
-        let mut stable = |size: f64| -> Result<bool, ExperimentError> {
+        let mut stable = |size: f64| -> Result<bool> {
             tried += 1;
             context.step(stage, tried, 0)?;
             let Some(solver) = with_step(solver, size) else { return Ok(false) };
@@ -138,11 +136,7 @@ impl StepSearch {
 /// The step size βn beyond which descent along the whole gradient diverges: `n c / h` with the largest curvature h, which is `λ₁ + σ²` in the dual and
 /// `λ₁ (λ₁ + σ²)` in the primal, and c = 2 without momentum, `2 (1 + ρ)` for heavy balls, `2 (1 + ρ) / (1 + 2ρ)` for Nesterov's. None for gradients that
 /// are estimated and rules that normalise them.
-pub(super) fn closed_form(
-    solver: &Method,
-    problem: &Problem<'_, f64>,
-    seed: u64,
-) -> Result<Option<f64>, ExperimentError> {
+pub(super) fn closed_form(solver: &Method, problem: &Problem<'_, f64>, seed: u64) -> Result<Option<f64>> {
     let Method::Descent(DescentOptions { gradient, rule, .. }) = solver else { return Ok(None) };
     let factor = match *rule {
         DescentRule::Plain => 2.0,

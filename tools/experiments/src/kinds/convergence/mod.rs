@@ -14,19 +14,14 @@ mod report;
 mod settings;
 mod trajectory;
 
-use crate::ExperimentError;
-use crate::context::Context;
-use crate::measured::Measured;
+use crate::kinds::prelude::*;
 use crate::tables::{Fold, Source};
-use faer::Mat;
 use posterior_gp::GpError;
 use posterior_gp::iterative::{KernelFeatures, Problem};
 use posterior_kernels::features::FeatureSettings;
 use posterior_kernels::matrix::KernelMatrix;
 use posterior_kernels::{cross, diagonal};
-use posterior_linalg::random::Streams;
 use posterior_linalg::solve::System;
-use posterior_report::SummaryRow;
 use report::{Report, WithNoise};
 pub(crate) use settings::Settings;
 use settings::check_rows;
@@ -34,7 +29,7 @@ use std::time::Instant;
 use trajectory::{Case, Exact, Trajectory};
 
 /// Follows every method on every fold of every set, at every noise level.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
     let folder = (!settings.folder.as_os_str().is_empty()).then(|| context.folder.join(&settings.folder));
     let mut report = Report::new(settings);
     for (index, set) in settings.sets.iter().enumerate() {
@@ -57,7 +52,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
                     test.ncols(),
                     started.elapsed().as_secs_f64()
                 );
-                report.facts.push(SummaryRow::new(format!("{}, training and test", set.name), what));
+                report.out.facts.push(SummaryRow::new(format!("{}, training and test", set.name), what));
             }
             let between = matrix.cross(test.as_ref());
             let across = cross(&*kernel, train.inputs(), test.as_ref());
@@ -87,7 +82,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
                     case.solve_directly((&across, &prior), &name, context)
                 })?;
                 let own = Mat::from_fn(n, 1, |i, _| exact.weights[i]);
-                found.exact.push((case.errors(&own, &exact)?[0], exact.seconds));
+                found.exact.push((case.errors(&own, &exact)?.swap_remove(0), exact.seconds));
                 for (entry, courses) in settings.methods.iter().zip(found.courses(settings)) {
                     let name = stage(&entry.method.name);
                     let trajectory: Trajectory =
@@ -100,5 +95,5 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
         }
         report.add(&set.name, by_noise)?;
     }
-    Ok(report.finish())
+    Ok(report.out)
 }

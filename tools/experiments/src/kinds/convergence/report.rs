@@ -1,12 +1,9 @@
 //! Numbers, tables and figures.
 
-use super::settings::{Axis, Entry, Quantity, Settings};
+use super::settings::{Axis, Entry, Goal, Quantity, Settings};
 use super::trajectory::{Errors, Trajectory};
-use crate::ExperimentError;
-use crate::measured::{Measured, NumberTable};
-use crate::numbers::put;
-use posterior_report::{Curves, Item, Line, SummaryRow};
-use serde_json::{Map, Value, json};
+use crate::kinds::prelude::*;
+use crate::numbers;
 
 /// What was found at one noise level of a set.
 pub(super) struct WithNoise {
@@ -32,25 +29,21 @@ impl WithNoise {
 /// Results as they come in.
 pub(super) struct Report<'a> {
     settings: &'a Settings,
-    numbers: Map<String, Value>,
-    series: Map<String, Value>,
-    tables: Vec<NumberTable>,
-    figures: Vec<Item>,
-    pub(super) facts: Vec<SummaryRow>,
+    pub(super) out: Measured,
 }
 
+/// What every method has, whether it diverged or not.
+const QUANTITIES: [numbers::Quantity<Trajectory>; 4] = [
+    ("rise", "", |c| Some(c.rise)),
+    ("diverged", "", |c| Some(f64::from(u8::from(c.diverged)))),
+    ("steps", "steps", |c| Some(c.steps as f64)),
+    ("seconds", "seconds", |c| Some(c.seconds)),
+];
+
 /// Means over folds. A method that diverged on any of them has no errors.
-fn summary(
-    courses: &[Trajectory],
-    exact: &[(Errors, f64)],
-    settings: &Settings,
-) -> Result<Value, ExperimentError> {
-    let column = |value: &dyn Fn(&Trajectory) -> f64| courses.iter().map(value).collect::<Vec<f64>>();
+fn summary(courses: &[Trajectory], exact: &[(Errors, f64)], settings: &Settings) -> Result<Value> {
     let mut out = Map::new();
-    put(&mut out, "seconds", &column(&|c| c.seconds))?;
-    put(&mut out, "steps", &column(&|c| c.steps as f64))?;
-    put(&mut out, "rise", &column(&|c| c.rise))?;
-    put(&mut out, "diverged", &column(&|c| f64::from(u8::from(c.diverged))))?;
+    put_all(&mut out, "", courses, &QUANTITIES)?;
     for (key, value) in [
         ("step_size", courses.iter().map(|c| c.step_size).collect::<Option<Vec<f64>>>()),
         ("largest_step", courses.iter().map(|c| c.largest_step).collect()),
@@ -61,20 +54,20 @@ fn summary(
         }
     }
     let diverged = courses.iter().any(|c| c.diverged);
-    let residuals = settings.goals.iter().enumerate().map(|(i, &goal)| {
-        (goal_key(i), courses.iter().map(|c| c.passes_to(goal)).collect::<Vec<(f64, bool)>>())
-    });
-    let densities = settings.nll_goals.iter().enumerate().map(|(i, &goal)| {
-        let above =
-            |(c, exact): (&Trajectory, &(Errors, f64))| c.passes_to_nll(exact.0.of(Quantity::Nll) + goal);
-        (nll_goal_key(i), courses.iter().zip(exact).map(above).collect())
-    });
-    for (key, passes) in residuals.chain(densities) {
+    for (key, _, goal) in settings.goals() {
         // What is never reached has the passes that were made, which are fewer than it takes; what diverged has none.
         if diverged {
             out.insert(format!("{key}_shown"), json!("diverged"));
             continue;
         }
+        let passes: Vec<(f64, bool)> = courses
+            .iter()
+            .zip(exact)
+            .map(|(c, exact)| match goal {
+                Goal::Residual(goal) => c.passes_to(goal),
+                Goal::Nll(goal) => c.passes_to_nll(exact.0.of(Quantity::Nll) + goal),
+            })
+            .collect();
         put(&mut out, &key, &passes.iter().map(|p| p.0).collect::<Vec<f64>>())?;
         if passes.iter().any(|p| !p.1) {
             out.insert(format!("{key}_shown"), json!("not reached"));
@@ -90,16 +83,6 @@ fn summary(
         }
     }
     Ok(Value::Object(out))
-}
-
-/// What the passes to a goal are called.
-fn goal_key(index: usize) -> String {
-    format!("passes_to_{}", index + 1)
-}
-
-/// The same for negative log densities.
-fn nll_goal_key(index: usize) -> String {
-    format!("passes_to_nll_{}", index + 1)
 }
 
 fn line(entry: &Entry, trajectory: &Trajectory, axis: Axis, quantity: Quantity) -> Line {
@@ -118,35 +101,26 @@ fn line(entry: &Entry, trajectory: &Trajectory, axis: Axis, quantity: Quantity) 
 
 impl<'a> Report<'a> {
     pub(super) fn new(settings: &'a Settings) -> Self {
-        Self {
-            settings,
-            numbers: Map::new(),
-            series: Map::new(),
-            tables: Vec::new(),
-            figures: Vec::new(),
-            facts: Vec::new(),
-        }
+        Self { settings, out: Measured::default() }
     }
 
     /// The results of a set.
-    pub(super) fn add(&mut self, set: &str, by_noise: Vec<WithNoise>) -> Result<(), ExperimentError> {
-        let (mut own, mut series) = (Map::new(), Map::new());
+    pub(super) fn add(&mut self, set: &str, by_noise: Vec<WithNoise>) -> Result<()> {
         for found in by_noise {
-            let (mut exact, mut methods, mut curves) = (Map::new(), Map::new(), Map::new());
+            let mut exact = Map::new();
             for (quantity, key) in [(Quantity::Rmse, "rmse"), (Quantity::Nll, "nll")] {
                 put(&mut exact, key, &found.exact.iter().map(|e| e.0.of(quantity)).collect::<Vec<f64>>())?;
             }
             put(&mut exact, "seconds", &found.exact.iter().map(|e| e.1).collect::<Vec<f64>>())?;
             for (entry, courses) in self.settings.methods.iter().zip(&found.courses) {
-                methods.insert(entry.method.name.clone(), summary(courses, &found.exact, self.settings)?);
-                curves.insert(entry.method.name.clone(), json!(courses));
+                let method = &entry.method.name;
+                self.out.numbers["sets"][set][&found.name]["methods"][method] =
+                    summary(courses, &found.exact, self.settings)?;
+                self.out.series[set][&found.name][method] = json!(courses);
             }
+            self.out.numbers["sets"][set][&found.name]["exact"] = Value::Object(exact);
             self.draw(set, &found);
-            own.insert(found.name.clone(), json!({"exact": exact, "methods": methods}));
-            series.insert(found.name, Value::Object(curves));
         }
-        self.numbers.insert(set.into(), Value::Object(own));
-        self.series.insert(set.into(), Value::Object(series));
         Ok(())
     }
 
@@ -161,29 +135,20 @@ impl<'a> Report<'a> {
             let separated = if group.is_empty() { "" } else { ": " };
             let title = format!("{set}, {} noise{separated}{group}", found.name);
             let searched = of_group().any(|(entry, _)| entry.largest_step.is_some());
-            let mut columns: Vec<(String, &str)> =
-                Quantity::ALL.iter().map(|(_, key, title)| (format!("{key}_shown"), *title)).collect();
-            columns.extend([
-                ("step_size_shown".into(), "βn"),
-                ("steps_shown".into(), "steps"),
-                ("seconds_shown".into(), "seconds"),
-            ]);
-            let residuals = settings.goals.iter().enumerate().map(|(i, goal)| {
-                (format!("{}_shown", goal_key(i)), format!("passes to a residual of {goal:e}"))
-            });
-            let densities = settings.nll_goals.iter().enumerate().map(|(i, goal)| {
-                let title = format!("passes to {goal} nats above the exact NLL");
-                (format!("{}_shown", nll_goal_key(i)), title)
-            });
-            let goals: Vec<(String, String)> = residuals.chain(densities).collect();
-            columns.extend(goals.iter().map(|(key, title)| (key.clone(), title.as_str())));
+            let mut columns: Vec<(String, String)> = Quantity::ALL
+                .iter()
+                .map(|(_, key, title)| (*key, *title))
+                .chain([("step_size", "βn")])
+                .map(|(key, title)| (format!("{key}_shown"), title.to_string()))
+                .collect();
+            let told = shown_columns("", &QUANTITIES).into_iter();
+            columns.extend(told.map(|(key, title)| (key, title.to_string())));
+            columns.extend(settings.goals().map(|(key, title, _)| (format!("{key}_shown"), title)));
             if searched {
-                columns.push(("largest_step_shown".into(), "largest stable βn"));
-                columns.push(("limit_shown".into(), "in closed form"));
+                columns.push(("largest_step_shown".into(), "largest stable βn".into()));
+                columns.push(("limit_shown".into(), "in closed form".into()));
             }
-            let columns: Vec<(&str, &str)> =
-                columns.iter().map(|(key, title)| (key.as_str(), *title)).collect();
-            self.tables.push(NumberTable::by_name(
+            self.out.tables.push(NumberTable::by_name(
                 &title,
                 "method",
                 &format!("sets.{set}.{}.methods", found.name),
@@ -197,7 +162,7 @@ impl<'a> Report<'a> {
                     let lines = of_group()
                         .filter_map(|(entry, courses)| Some(line(entry, courses.first()?, axis, quantity)))
                         .filter(|line| !line.x.is_empty());
-                    self.figures.push(
+                    self.out.figures.push(
                         Curves::new(
                             format!("{title}: {}", quantity.title()),
                             axis.title(),
@@ -211,17 +176,6 @@ impl<'a> Report<'a> {
                     );
                 }
             }
-        }
-    }
-
-    pub(super) fn finish(self) -> Measured {
-        Measured {
-            numbers: json!({ "sets": self.numbers }),
-            series: Value::Object(self.series),
-            tables: self.tables,
-            figures: self.figures,
-            facts: self.facts,
-            notes: Vec::new(),
         }
     }
 }

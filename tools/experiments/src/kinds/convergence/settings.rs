@@ -1,11 +1,9 @@
 //! What files say.
 
 use super::largest_step::{StepSearch, with_automatic_step};
-use crate::error::{ExperimentError, refused};
-use crate::gaussian::{MethodSettings, check_methods, check_names};
-use crate::kinds::Checked;
+use crate::gaussian::{MethodSettings, check_methods};
+use crate::kinds::prelude::*;
 use crate::tables::{SetSettings, check_tables};
-use serde::Deserialize;
 use std::path::PathBuf;
 
 /// Most training rows: the exact weights need a factor of `8n²` bytes, 3.2 GB.
@@ -13,7 +11,6 @@ pub(super) const MOST_ROWS: usize = 20_000;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     /// Folder with `NAME.csv.gz` (the last column is the target) and `NAME.fold.csv.gz`, counted from the experiment's file; empty: data are
     /// drawn from the prior.
@@ -30,10 +27,10 @@ pub(crate) struct Settings {
     pub(super) checkpoints: usize,
     /// Relative residuals whose first passes are told.
     #[serde(default)]
-    pub(super) goals: Vec<f64>,
+    goals: Vec<f64>,
     /// Nats above the exact mean's negative log density of test targets whose first passes are told.
     #[serde(default)]
-    pub(super) nll_goals: Vec<f64>,
+    nll_goals: Vec<f64>,
     /// Horizontal axes.
     pub(super) against: Vec<Axis>,
     /// What is drawn.
@@ -48,7 +45,6 @@ pub(crate) struct Settings {
 
 /// An entry of `[[noise]]`: a noise level that every set is solved with. The targets stay what they are.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct NoiseSettings {
     /// Its name in tables.
     pub(super) name: String,
@@ -85,7 +81,7 @@ pub(super) enum Axis {
 }
 
 /// A measure of what is missing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Quantity {
     /// Root mean squared error at the test points.
@@ -133,7 +129,29 @@ impl Quantity {
     }
 }
 
+/// What passes are counted to.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Goal {
+    /// A relative residual.
+    Residual(f64),
+    /// Nats above the exact mean's negative log density.
+    Nll(f64),
+}
+
 impl Settings {
+    /// The goals with their keys in the numbers and what they are called.
+    pub(super) fn goals(&self) -> impl Iterator<Item = (String, String, Goal)> {
+        let residuals = self.goals.iter().enumerate().map(|(i, &goal)| {
+            let title = format!("passes to a residual of {goal:e}");
+            (format!("passes_to_{}", i + 1), title, Goal::Residual(goal))
+        });
+        let densities = self.nll_goals.iter().enumerate().map(|(i, &goal)| {
+            let title = format!("passes to {goal} nats above the exact NLL");
+            (format!("passes_to_nll_{}", i + 1), title, Goal::Nll(goal))
+        });
+        residuals.chain(densities)
+    }
+
     /// Names of the groups, in the order of the file.
     pub(super) fn groups(&self) -> Vec<&str> {
         let mut groups: Vec<&str> = Vec::new();
@@ -147,19 +165,19 @@ impl Settings {
 }
 
 impl Checked for Settings {
-    fn check(&self) -> Result<(), ExperimentError> {
+    fn check(&self) -> Result<()> {
         check_tables(&self.sets, &self.folds, &self.folder, self.rows)?;
         check_names("noise", self.noises.iter().map(|n| n.name.as_str()))?;
         let methods: Vec<MethodSettings> = self.methods.iter().map(|m| m.method.clone()).collect();
         check_methods(&methods)?;
-        if self.noises.iter().filter_map(|n| n.deviation).any(|d| !(d > 0.0 && d.is_finite())) {
+        if self.noises.iter().filter_map(|n| n.deviation).any(|d| !positive(d)) {
             return refused("[[noise]]: `deviation` must be positive");
         }
         self.rows.map_or(Ok(()), check_rows)?;
         if self.features == 0 || !(2..=200).contains(&self.checkpoints) {
             return refused("`features` must be at least 1 and `checkpoints` between 2 and 200");
         }
-        if self.goals.iter().chain(&self.nll_goals).any(|goal| !(*goal > 0.0 && goal.is_finite())) {
+        if self.goals.iter().chain(&self.nll_goals).any(|goal| !positive(*goal)) {
             return refused("`goals` are relative residuals above 0, `nll_goals` nats above 0");
         }
         if self.against.is_empty() || self.quantities.is_empty() {
@@ -169,7 +187,7 @@ impl Checked for Settings {
             let (solver, _) = method.method.rows_solver(1, 0)?;
             if let Some(share) = method.step_share {
                 let told = with_automatic_step(&solver).is_none();
-                if told || !(share > 0.0 && share.is_finite()) {
+                if told || !positive(share) {
                     return refused(format!(
                         "[[method]] `{}`: `step-share` is a positive share of the step size that sdd finds, beside no `step-size`",
                         method.method.name
@@ -185,7 +203,7 @@ impl Checked for Settings {
 }
 
 /// Refuses more rows than can be solved directly.
-pub(super) fn check_rows(rows: usize) -> Result<(), ExperimentError> {
+pub(super) fn check_rows(rows: usize) -> Result<()> {
     if rows > MOST_ROWS {
         return refused(format!(
             "{rows} training rows are more than the {MOST_ROWS} whose weights are computed directly: set `rows`"

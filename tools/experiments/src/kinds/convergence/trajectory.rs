@@ -2,14 +2,12 @@
 
 use super::largest_step::{closed_form, with_share};
 use super::settings::{Entry, Quantity};
-use crate::ExperimentError;
-use crate::context::Context;
-use faer::Mat;
+use crate::kinds::prelude::*;
 use posterior_gp::GpError;
 use posterior_gp::iterative::{Budget, Method, Problem, Start, WeightErrors, solve, weight_errors};
 use posterior_kernels::matrix::{CrossMatrix, KernelMatrix};
 use posterior_linalg::operator::LinearOperator;
-use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// One table at one noise level.
@@ -37,19 +35,11 @@ pub(super) struct Exact {
 }
 
 /// What is missing at one step; all but the first three relative to zero weights.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Errors {
-    rmse: f64,
-    nll: f64,
-    from_exact: f64,
-    euclidean: f64,
-    function: f64,
-    predictions: f64,
-    residual: f64,
-}
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Errors(BTreeMap<Quantity, f64>);
 
 /// A checkpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Point {
     pub(super) step: usize,
     pub(super) passes: f64,
@@ -78,7 +68,7 @@ pub(super) struct Trajectory {
 impl Trajectory {
     /// Passes after which the residual was first so small, and whether it ever was: if not, all of them.
     pub(super) fn passes_to(&self, goal: f64) -> (f64, bool) {
-        let found = self.points.iter().find(|p| p.errors.residual <= goal);
+        let found = self.points.iter().find(|p| p.errors.of(Quantity::Residual) <= goal);
         (found.or(self.points.last()).map_or(0.0, |p| p.passes), found.is_some())
     }
 
@@ -87,7 +77,7 @@ impl Trajectory {
         let late = self
             .points
             .iter()
-            .rposition(|p| p.errors.nll.is_nan() || p.errors.nll > goal)
+            .rposition(|p| p.errors.of(Quantity::Nll).is_nan() || p.errors.of(Quantity::Nll) > goal)
             .map_or(0, |last| last + 1);
         let found = self.points.get(late);
         (found.or(self.points.last()).map_or(0.0, |p| p.passes), found.is_some())
@@ -96,15 +86,7 @@ impl Trajectory {
 
 impl Errors {
     pub(super) fn of(&self, quantity: Quantity) -> f64 {
-        match quantity {
-            Quantity::Rmse => self.rmse,
-            Quantity::Nll => self.nll,
-            Quantity::FromExact => self.from_exact,
-            Quantity::Euclidean => self.euclidean,
-            Quantity::Function => self.function,
-            Quantity::Predictions => self.predictions,
-            Quantity::Residual => self.residual,
-        }
+        self.0.get(&quantity).copied().unwrap_or(f64::NAN)
     }
 }
 
@@ -138,7 +120,7 @@ impl Case<'_> {
         (across, prior): (&Mat<f64>, &[f64]),
         stage: &str,
         context: &mut Context<'_>,
-    ) -> Result<Exact, ExperimentError> {
+    ) -> Result<Exact> {
         let started = Instant::now();
         context.step(stage, 0, 1)?;
         let budget = Budget::steps(1);
@@ -173,14 +155,16 @@ impl Case<'_> {
             let variance = exact.variances[i] + self.noise;
             0.5 * ((2.0 * std::f64::consts::PI * variance).ln() + (self.truth[i] - mean).powi(2) / variance)
         };
-        let of = |(j, found): (usize, &WeightErrors)| Errors {
-            rmse: root_mean_square((0..m).map(|i| means[(i, j)] - self.truth[i])),
-            nll: (0..m).map(|i| surprise(i, means[(i, j)])).sum::<f64>() / m as f64,
-            from_exact: root_mean_square((0..m).map(|i| means[(i, j)] - wanted[(i, 0)])),
-            euclidean: found.euclidean / base.euclidean,
-            function: found.function / base.function,
-            predictions: found.predictions / base.predictions,
-            residual: root_mean_square(left.col_as_slice(j).iter().copied()) / norm,
+        let of = |(j, found): (usize, &WeightErrors)| {
+            Errors(BTreeMap::from([
+                (Quantity::Rmse, root_mean_square((0..m).map(|i| means[(i, j)] - self.truth[i]))),
+                (Quantity::Nll, (0..m).map(|i| surprise(i, means[(i, j)])).sum::<f64>() / m as f64),
+                (Quantity::FromExact, root_mean_square((0..m).map(|i| means[(i, j)] - wanted[(i, 0)]))),
+                (Quantity::Euclidean, found.euclidean / base.euclidean),
+                (Quantity::Function, found.function / base.function),
+                (Quantity::Predictions, found.predictions / base.predictions),
+                (Quantity::Residual, root_mean_square(left.col_as_slice(j).iter().copied()) / norm),
+            ]))
         };
         Ok(missing.iter().enumerate().map(of).collect())
     }
@@ -193,7 +177,7 @@ impl Case<'_> {
         exact: &Exact,
         stage: &str,
         context: &mut Context<'_>,
-    ) -> Result<Trajectory, ExperimentError> {
+    ) -> Result<Trajectory> {
         let (mut solver, budget) = entry.method.rows_solver(self.problem.shape().0, self.seed)?;
         if let Some(share) = entry.step_share {
             solver = with_share(solver, self.problem, share)?;
@@ -236,7 +220,7 @@ impl Case<'_> {
             }
             Err(error) => return Err(error.into()),
         };
-        let zero = self.errors(&Mat::zeros(self.matrix.shape().0, 1), exact)?[0];
+        let zero = self.errors(&Mat::zeros(self.matrix.shape().0, 1), exact)?.swap_remove(0);
         let kept = Mat::from_fn(self.matrix.shape().0, seen.len(), |i, j| seen[j].2[(i, 0)]);
         let errors = self.errors(&kept, exact)?;
         let points: Vec<Point> = seen
@@ -251,7 +235,9 @@ impl Case<'_> {
             // What is about to diverge may be beyond all numbers, which results cannot hold.
             .filter(|p| Quantity::ALL.iter().all(|q| p.errors.of(q.0).is_finite()))
             .collect();
-        let rise = largest_rise(std::iter::once(zero).chain(points.iter().map(|p| p.errors)).map(|e| e.rmse));
+        let rise = largest_rise(
+            std::iter::once(&zero).chain(points.iter().map(|p| &p.errors)).map(|e| e.of(Quantity::Rmse)),
+        );
         let (mut largest_step, mut limit) = (None, None);
         if let Some(search) = &entry.largest_step {
             largest_step =
@@ -282,7 +268,8 @@ mod tests {
     #[test]
     fn goals_are_reached_where_they_are_kept() {
         let point = |passes: f64, nll: f64| {
-            let errors = Errors { nll, residual: 1.0 / passes, ..Errors::default() };
+            let known = [(Quantity::Nll, nll), (Quantity::Residual, 1.0 / passes)];
+            let errors = Errors(BTreeMap::from(known));
             Point { step: 1, passes, seconds: 0.0, errors }
         };
         let points =
@@ -349,7 +336,9 @@ mod tests {
                 // Targets of zero: what is there is the mean itself.
                 Quantity::Rmse => assert!((half / none - 0.5).abs() < 1e-12, "{key}"),
                 Quantity::Nll => assert!((none - nll).abs() < 1e-9 && half < none, "{none} {nll} {half}"),
-                Quantity::FromExact => assert!(none < 1e-15 && (half / errors[1].rmse - 1.0).abs() < 1e-12),
+                Quantity::FromExact => {
+                    assert!(none < 1e-15 && (half / errors[1].of(Quantity::Rmse) - 1.0).abs() < 1e-12)
+                }
                 _ => assert!(none < 1e-15 && (half - 0.5).abs() < 1e-12, "{key}: {none} {half}"),
             }
         }

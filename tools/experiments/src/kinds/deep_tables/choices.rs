@@ -1,12 +1,10 @@
 //! Settings chosen by validation: of several methods, on each partition, the one that predicts the rows best that its fit set aside. Test rows choose nothing.
 
 use super::Found;
-use crate::error::{ExperimentError, refused};
-use serde::Deserialize;
+use crate::kinds::prelude::*;
 
 /// A table `[[choice]]`.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct ChoiceSettings {
     /// Its name, as that of a method.
     pub(super) name: String,
@@ -16,7 +14,7 @@ pub(super) struct ChoiceSettings {
 
 impl ChoiceSettings {
     /// Refuses a choice among fewer than two methods.
-    pub(super) fn check(&self) -> Result<(), ExperimentError> {
+    pub(super) fn check(&self) -> Result<()> {
         let twice = self.methods.iter().enumerate().any(|(i, name)| self.methods[..i].contains(name));
         match self.methods.len() < 2 || twice {
             true => refused(format!("[[choice]] `{}`: `methods` are at least two, each once", self.name)),

@@ -4,32 +4,24 @@
 
 mod choices;
 
-use super::Checked;
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use crate::gaussian::{MethodSettings, check_names};
-use crate::learned::{FitSettings, SCORES, check_learned, has_kernel, put_scores, scored};
-use crate::measured::{Measured, NumberTable};
-use crate::numbers::put;
+use crate::gaussian::MethodSettings;
+use crate::kinds::prelude::*;
+use crate::learned::{
+    FitSettings, SCORES, check_learned, gaussian_process, has_kernel, score_columns, scored,
+};
 use crate::splits::{FOLDS, InputScale, Rows, ScaledBy};
 use crate::tables::Fold;
-use crate::unknown_keys::UnknownKeys;
 use choices::ChoiceSettings;
 use posterior_gp::exact::EmbeddedPosterior;
 use posterior_kernels::KernelExpression;
-use posterior_linalg::random::Streams;
-use posterior_metrics::RegressionScores;
+use posterior_metrics::{Average, RegressionScores};
 use posterior_models::{Method, Predictor, Prepared, peak_memory_bytes, reset_peak_memory};
-use posterior_report::{Curves, Item, Line, Note, SummaryRow};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use toml::Table;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     /// Folder with `TABLE.csv.gz` (the last column is the target), counted from the experiment's file; empty: Friedman's problem stands in for every table.
     folder: PathBuf,
@@ -74,7 +66,6 @@ pub(crate) struct Settings {
 
 /// A table.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct TableSettings {
     /// Its name, as in the name of its file.
     name: String,
@@ -86,7 +77,6 @@ struct TableSettings {
 
 /// Numbers of features, or of inducing points, that some methods are tried with.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct RankSettings {
     /// Which methods.
     methods: Vec<String>,
@@ -103,7 +93,7 @@ fn eight() -> f64 {
 }
 
 impl Settings {
-    fn method(&self, name: &str) -> Result<&MethodSettings, ExperimentError> {
+    fn method(&self, name: &str) -> Result<&MethodSettings> {
         let found = self.methods.iter().find(|m| m.name == name);
         found.ok_or_else(|| {
             ExperimentError::Setting(format!("there is no [[method]] `{name}`, which other settings name"))
@@ -129,7 +119,7 @@ impl Settings {
 }
 
 /// The method with another number of features.
-fn with_rank(method: &MethodSettings, rank: usize) -> Result<MethodSettings, ExperimentError> {
+fn with_rank(method: &MethodSettings, rank: usize) -> Result<MethodSettings> {
     let key = match &method.options {
         Method::Sgpr(_) | Method::Svgp(_) => "inducing",
         Method::Dbk(_) | Method::Svdbk(_) | Method::Dkl(_) | Method::Svdkl(_) => "rank",
@@ -145,16 +135,7 @@ fn with_rank(method: &MethodSettings, rank: usize) -> Result<MethodSettings, Exp
 }
 
 impl Checked for Settings {
-    fn check_keys(table: &Table) -> Result<(), ExperimentError> {
-        UnknownKeys::default()
-            .of::<Self>("", table)
-            .under::<TableSettings>("table", table)
-            .under::<RankSettings>("ranks", table)
-            .under::<ChoiceSettings>("choice", table)
-            .refuse()
-    }
-
-    fn check(&self) -> Result<(), ExperimentError> {
+    fn check(&self) -> Result<()> {
         check_learned(&self.methods, self.seconds)?;
         check_names("table", self.tables.iter().map(|t| t.name.as_str()))?;
         match (self.splits, &self.folds[..]) {
@@ -170,7 +151,7 @@ impl Checked for Settings {
             return refused("`test` is a share of the rows, between 0 and 1");
         }
         let limits = self.tables.iter().map(|t| t.seconds).chain([Some(self.memory)]);
-        if limits.flatten().any(|limit| !(limit > 0.0 && limit.is_finite())) {
+        if limits.flatten().any(|limit| !positive(limit)) {
             return refused("`seconds` of a table and `memory` (in gigabytes) must be positive");
         }
         if self.rows.is_some_and(|rows| rows < 20) || self.rows_of.values().any(|rows| *rows < 10) {
@@ -239,7 +220,7 @@ impl Settings {
         task: &Task<'_>,
         method: &MethodSettings,
         context: &mut Context<'_>,
-    ) -> Result<Option<Found>, ExperimentError> {
+    ) -> Result<Option<Found>> {
         let stage = format!("{}, split {}, {}", task.table.name, task.split, method.name);
         let seconds = method.seconds(task.table.seconds.or(self.seconds));
         let kernel = self.kernel_of(method).map(ToString::to_string);
@@ -272,7 +253,7 @@ impl Settings {
         (seconds, most): (Option<f64>, Option<&usize>),
         stage: &str,
         context: &mut Context<'_>,
-    ) -> Result<Found, ExperimentError> {
+    ) -> Result<Found> {
         let all = &task.fold.train;
         let rows = most.map_or(all.rows(), |most| (*most).min(all.rows()));
         let train = if rows < all.rows() { all.select(&(0..rows).collect::<Vec<_>>())? } else { all.clone() };
@@ -284,16 +265,13 @@ impl Settings {
         };
         reset_peak_memory();
         let model = method.learn(Prepared::standardised(train), &asked, stage, context)?;
-        let Some(process) = model.process() else { return refused("it is a process") };
+        let (process, summary) = gaussian_process(&model)?;
         let scores = scored(process.predictor(), task.fold.test.as_ref(), &task.fold.truth)?;
         let predictor: &dyn Predictor = process.predictor();
         // Reported only of methods whose points are not the training rows.
         let rows_carry =
             predictor.training().is_some() || predictor.posterior::<EmbeddedPosterior>().is_some();
         let points = (!rows_carry).then(|| predictor.support());
-        let Some(summary) = process.record().fit.gaussian() else {
-            return refused("its targets are numbers");
-        };
         let scalable = summary.scalable.as_ref();
         let deep = scalable.and_then(|s| s.deep.as_ref());
         let gvi = scalable.and_then(|s| s.gvi.as_ref());
@@ -313,32 +291,30 @@ impl Settings {
     }
 }
 
+/// What is averaged over partitions beside scores.
+const QUANTITIES: [Quantity<Found>; 7] = [
+    ("rows", "rows to learn from", |f| Some(f.rows as f64)),
+    ("set_aside", "of which set aside", |f| Some(f.chosen.as_ref()?.1 as f64)),
+    ("points", "features or inducing points", |f| Some(f.points? as f64)),
+    ("effective_rank", "effective rank", |f| Some(f.chosen.as_ref()?.2)),
+    ("steps", "steps", |f| Some(f.steps as f64)),
+    ("seconds", "", |f| Some(f.seconds)),
+    ("megabytes", "", |f| Some(f.peak_bytes? as f64 / 1e6)),
+];
+
 /// Averages over partitions.
-fn summary(found: &[Found], splits: usize) -> Result<Value, ExperimentError> {
+fn summary(found: &[Found], splits: usize) -> Result<Value> {
     let mut out = Map::new();
     out.insert("splits_counted".into(), json!(found.len()));
     out.insert("failed".into(), json!(splits - found.len()));
     if found.is_empty() {
         return Ok(Value::Object(out));
     }
-    put_scores(&mut out, &found.iter().map(|f| f.scores).collect::<Vec<_>>())?;
-    let column = |value: &dyn Fn(&Found) -> f64| found.iter().map(value).collect::<Vec<f64>>();
-    put(&mut out, "seconds", &column(&|f| f.seconds))?;
-    put(&mut out, "steps", &column(&|f| f.steps as f64))?;
-    put(&mut out, "rows", &column(&|f| f.rows as f64))?;
-    let points: Vec<f64> = found.iter().filter_map(|f| Some(f.points? as f64)).collect();
-    if !points.is_empty() {
-        put(&mut out, "points", &points)?;
-    }
-    let peaks: Vec<f64> = found.iter().filter_map(|f| Some(f.peak_bytes? as f64 / 1e6)).collect();
-    if !peaks.is_empty() {
-        put(&mut out, "megabytes", &peaks)?;
-    }
-    let ways: Vec<&(String, usize, f64)> = found.iter().filter_map(|f| f.chosen.as_ref()).collect();
-    if !ways.is_empty() {
-        put(&mut out, "set_aside", &ways.iter().map(|w| w.1 as f64).collect::<Vec<_>>())?;
-        put(&mut out, "effective_rank", &ways.iter().map(|w| w.2).collect::<Vec<_>>())?;
-        out.insert("chosen".into(), json!(counted(ways.iter().map(|w| w.0.as_str()))));
+    put_all(&mut out, "", &found.iter().map(|f| f.scores).collect::<Vec<_>>(), &SCORES)?;
+    put_all(&mut out, "", found, &QUANTITIES)?;
+    let ways = || found.iter().filter_map(|f| Some(f.chosen.as_ref()?.0.as_str()));
+    if ways().next().is_some() {
+        out.insert("chosen".into(), json!(counted(ways())));
     }
     out.insert("ended".into(), json!(counted(found.iter().map(|f| f.ended.as_str()))));
     let each =
@@ -363,11 +339,6 @@ fn counted<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     counts.into_iter().map(shown).collect::<Vec<_>>().join("; ")
 }
 
-/// What there is of some parts.
-fn results(found: impl Iterator<Item = Option<Found>>) -> Vec<Found> {
-    found.flatten().collect()
-}
-
 /// What methods found by number of features.
 type RankCurve<'a> = (&'a str, Vec<(usize, Vec<Found>)>);
 
@@ -375,13 +346,11 @@ type RankCurve<'a> = (&'a str, Vec<(usize, Vec<Found>)>);
 fn along_ranks(table: &str, y: &str, courses: &[RankCurve<'_>], score: impl Fn(&Found) -> f64) -> Item {
     let line = |(name, by_rank): &RankCurve<'_>| {
         let mut line = Line::new(*name, Vec::new(), Vec::new());
-        for (rank, found) in by_rank.iter().filter(|(_, found)| !found.is_empty()) {
-            let n = found.len() as f64;
-            let mean = found.iter().map(&score).sum::<f64>() / n;
-            let square = found.iter().map(|f| (score(f) - mean).powi(2)).sum::<f64>();
+        for (rank, found) in by_rank {
+            let Ok(average) = Average::of(&found.iter().map(&score).collect::<Vec<f64>>()) else { continue };
             line.x.push(*rank as f64);
-            line.y.push(mean);
-            line.error.push(if n > 1.0 { (square / (n - 1.0) / n).sqrt() } else { 0.0 });
+            line.y.push(average.mean);
+            line.error.push(average.standard_error.unwrap_or(0.0));
         }
         line
     };
@@ -391,20 +360,13 @@ fn along_ranks(table: &str, y: &str, courses: &[RankCurve<'_>], score: impl Fn(&
         .into()
 }
 
-/// What was found of one table.
-struct OfTable {
-    numbers: Map<String, Value>,
-    ranks: Map<String, Value>,
-    figures: Vec<Item>,
-    tables: Vec<NumberTable>,
-    facts: Vec<SummaryRow>,
-}
-
+/// All of one table, also by number of features.
 fn of_table(
     settings: &Settings,
     index: usize,
+    measured: &mut Measured,
     context: &mut Context<'_>,
-) -> Result<OfTable, ExperimentError> {
+) -> Result<()> {
     let table = &settings.tables[index];
     let streams = Streams::new(context.seed).child("experiment/table", index as u64);
     let made_up = settings.folder.as_os_str().is_empty();
@@ -426,7 +388,6 @@ fn of_table(
     let mut found: Vec<Vec<Option<Found>>> = vec![Vec::new(); methods.len()];
     let mut by_rank: Vec<RankCurve<'_>> =
         swept.iter().map(|m| (m.name.as_str(), ranks.iter().map(|r| (*r, Vec::new())).collect())).collect();
-    let mut facts = Vec::new();
     // All methods on one partition before the next: what is interrupted can be compared as far as it has come.
     let units = (settings.inputs, settings.scaled_by);
     for part in 0..settings.parts() {
@@ -442,7 +403,7 @@ fn of_table(
                 "{what}{train} rows to learn from and {test} to test on{of}, {} columns",
                 fold.test.ncols()
             );
-            facts.push(SummaryRow::new(table.name.clone(), text));
+            measured.facts.push(SummaryRow::new(table.name.clone(), text));
         }
         let task = Task { table, split, fold: &fold };
         for (method, found) in methods.iter().zip(&mut found) {
@@ -454,9 +415,9 @@ fn of_table(
             }
         }
     }
-    let mut numbers = Map::new();
     for (method, found) in methods.iter().zip(&found) {
-        numbers.insert(method.name.clone(), summary(&results(found.iter().cloned()), settings.parts())?);
+        let found: Vec<Found> = found.iter().flatten().cloned().collect();
+        measured.numbers["tables"][&table.name][&method.name] = summary(&found, settings.parts())?;
     }
     let mut names: Vec<&str> = methods.iter().map(|m| m.name.as_str()).collect();
     let of_table = |choice: &&ChoiceSettings| methods.iter().any(|m| choice.methods.contains(&m.name));
@@ -465,23 +426,22 @@ fn of_table(
             choice
                 .choose(methods.iter().zip(&found).map(|(m, found)| (m.name.as_str(), found[part].as_ref())))
         };
-        let chosen = results((0..settings.parts()).map(on_part));
-        numbers.insert(choice.name.clone(), summary(&chosen, settings.parts())?);
+        let chosen: Vec<Found> = (0..settings.parts()).filter_map(on_part).collect();
+        measured.numbers["tables"][&table.name][&choice.name] = summary(&chosen, settings.parts())?;
         names.push(&choice.name);
     }
-    let mut of_ranks = Map::new();
     for (name, course) in &by_rank {
-        let own = course.iter().map(|(r, found)| Ok((r.to_string(), summary(found, settings.parts())?)));
-        of_ranks.insert((*name).into(), Value::Object(own.collect::<Result<_, ExperimentError>>()?));
+        for (rank, found) in course {
+            measured.numbers["ranks"][&table.name][*name][rank.to_string()] =
+                summary(found, settings.parts())?;
+        }
     }
-    let (mut figures, mut tables) = (Vec::new(), Vec::new());
-    let more = [
+    let columns = score_columns(&[
         ("seconds_shown", "seconds"),
         ("megabytes_shown", "MB of the process"),
         ("splits_counted", "splits"),
-    ];
-    let columns: Vec<(&str, &str)> = SCORES.into_iter().chain(more).collect();
-    tables.push(NumberTable::by_name(
+    ]);
+    measured.tables.push(NumberTable::by_name(
         &table.name,
         "method",
         &format!("tables.{}", table.name),
@@ -489,63 +449,47 @@ fn of_table(
         &columns,
         "Means over partitions with standard errors, in units of the target's standard deviation. Memory is the largest of the whole program, data included, while a method fitted and predicted.",
     ));
-    tables.push(NumberTable::by_name(
+    let mut how = shown_columns("", &QUANTITIES);
+    let more = [("ended", "ended by"), ("chosen", "chosen way of training"), ("failed", "without a result")];
+    how.extend(more.map(|(key, head)| (key.to_string(), head)));
+    measured.tables.push(NumberTable::by_name(
         &format!("{}: how fits went", table.name),
         "method",
         &format!("tables.{}", table.name),
         names.iter().copied(),
-        &[
-            ("rows_shown", "rows to learn from"),
-            ("set_aside_shown", "of which set aside"),
-            ("points_shown", "features or inducing points"),
-            ("effective_rank_shown", "effective rank"),
-            ("steps_shown", "steps"),
-            ("ended", "ended by"),
-            ("chosen", "chosen way of training"),
-            ("failed", "without a result"),
-        ],
+        &how,
         "Learned features set rows aside of those that they are given, to stop and to choose by.",
     ));
     if !by_rank.is_empty() {
-        figures.push(along_ranks(&table.name, "NLL", &by_rank, |f| f.scores.nll));
-        figures.push(along_ranks(&table.name, "RMSE", &by_rank, |f| f.scores.rmse));
-        figures.push(along_ranks(&table.name, "seconds", &by_rank, |f| f.seconds));
+        measured.figures.push(along_ranks(&table.name, "NLL", &by_rank, |f| f.scores.nll));
+        measured.figures.push(along_ranks(&table.name, "RMSE", &by_rank, |f| f.scores.rmse));
+        measured.figures.push(along_ranks(&table.name, "seconds", &by_rank, |f| f.seconds));
         for (name, course) in &by_rank {
             let names: Vec<String> = course.iter().map(|(rank, _)| rank.to_string()).collect();
-            let mut columns: Vec<(&str, &str)> = SCORES.to_vec();
-            columns.extend([
+            let columns = score_columns(&[
                 ("effective_rank_shown", "effective rank"),
                 ("seconds_shown", "seconds"),
                 ("splits_counted", "splits"),
             ]);
-            tables.push(NumberTable::by_name(
+            measured.tables.push(NumberTable::by_name(
                 &format!("{}: {name} by number of features", table.name),
                 "features",
                 &format!("ranks.{}.{name}", table.name),
-                names.iter().map(String::as_str),
+                names,
                 &columns,
                 "Means over partitions with standard errors.",
             ));
         }
     }
-    Ok(OfTable { numbers, ranks: of_ranks, figures, tables, facts })
+    Ok(())
 }
 
 /// Fits every method to every partition of every table.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
-    let mut measured = Measured::default();
-    let (mut numbers, mut ranks) = (Map::new(), Map::new());
-    for (index, table) in settings.tables.iter().enumerate() {
-        let own = of_table(settings, index, context)?;
-        numbers.insert(table.name.clone(), Value::Object(own.numbers));
-        if settings.ranks.is_some() {
-            ranks.insert(table.name.clone(), Value::Object(own.ranks));
-        }
-        measured.figures.extend(own.figures);
-        measured.tables.extend(own.tables);
-        measured.facts.extend(own.facts);
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
+    let mut measured = Measured { numbers: json!({"tables": {}, "ranks": {}}), ..Measured::default() };
+    for index in 0..settings.tables.len() {
+        of_table(settings, index, &mut measured, context)?;
     }
-    measured.numbers = json!({ "tables": numbers, "ranks": ranks });
     Ok(measured)
 }
 

@@ -2,25 +2,17 @@
 //!
 //! Serves figure 6.4 of the thesis.
 
-use super::Checked;
-use super::em_convergence::arrival;
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use crate::measured::{Measured, NumberTable};
+use super::along::arrival;
+use crate::kinds::prelude::*;
 use crate::opened::{ImageSettings, Opened};
 use posterior_laplace::sampled::{self, EmStep, ModeSolver, Solver};
 use posterior_laplace::{Data, ModeOptions, Problem, Run, SampledOptions, Stage};
 use posterior_likelihoods::Integration;
-use posterior_linalg::random::Streams;
 use posterior_linear::sampled::{ConjugateOptions, SampledModel};
-use posterior_report::{Curves, Item, Line, Note, SummaryRow};
 use posterior_tangent::{Observed, Tangent};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     images: ImageSettings,
     turns: EmSettings,
@@ -32,7 +24,6 @@ pub(crate) struct Settings {
 
 /// The table `[turns]`.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct EmSettings {
     /// The precision of the first turn.
     initial_precision: f64,
@@ -45,8 +36,7 @@ struct EmSettings {
 }
 
 impl Checked for Settings {
-    fn check(&self) -> Result<(), ExperimentError> {
-        let positive = |v: f64| v > 0.0 && v.is_finite();
+    fn check(&self) -> Result<()> {
         let turns = &self.turns;
         if self.samples.is_empty() || self.samples[0] == 0 || !self.samples.is_sorted_by(|a, b| a < b) {
             return refused("`samples` are numbers of samples, ascending, at least one");
@@ -108,7 +98,7 @@ impl Opened {
         (samples, seed): (usize, u64),
         stage: &str,
         context: &mut Context<'_>,
-    ) -> Result<Trace, ExperimentError> {
+    ) -> Result<Trace> {
         let options = SampledOptions {
             samples_em: samples,
             samples: 1,
@@ -135,7 +125,7 @@ impl Opened {
     }
 
     /// `Tr M`.
-    fn curvature_trace(&self, context: &mut Context<'_>) -> Result<f64, ExperimentError> {
+    fn curvature_trace(&self, context: &mut Context<'_>) -> Result<f64> {
         let tangent = Tangent::new(&self.network, &self.selection);
         let observed = Observed { examples: self.examples.as_ref(), likelihood: &self.likelihood };
         let model = SampledModel::new(&tangent, &observed, &self.likelihood);
@@ -145,25 +135,12 @@ impl Opened {
     }
 }
 
-/// The network, opened when the first part needs it.
-fn ready<'o>(
-    opened: &'o mut Option<Opened>,
-    settings: &Settings,
-    context: &Context<'_>,
-) -> Result<&'o Opened, ExperimentError> {
-    let made = match opened.take() {
-        Some(made) => made,
-        None => settings.images.open(context.folder)?,
-    };
-    Ok(opened.insert(made))
-}
-
 /// Follows the precision with every number of samples.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
     let (mut opened, images) = (None, &settings.images);
     let depends = (images, settings.turns);
     let trace = context.once("trace of the curvature", images, |context| {
-        ready(&mut opened, settings, context)?.curvature_trace(context)
+        made(&mut opened, || images.open(context.folder))?.curvature_trace(context)
     })?;
     let mut all = Vec::new();
     for (i, &samples) in settings.samples.iter().enumerate() {
@@ -173,7 +150,12 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
             let seed = Streams::new(context.seed).child("experiment/noise", repeat as u64).seed();
             let stage = format!("{}, noise {repeat}", name(samples));
             let found: Trace = context.once(&stage, &(depends, samples), |context| {
-                ready(&mut opened, settings, context)?.trace(settings.turns, (samples, seed), &stage, context)
+                made(&mut opened, || images.open(context.folder))?.trace(
+                    settings.turns,
+                    (samples, seed),
+                    &stage,
+                    context,
+                )
             })?;
             context.notes.extend(found.notes.iter().map(|n| Note::information(format!("{stage}: {n}"))));
             own.push(found);
@@ -194,12 +176,11 @@ type Traces = [(usize, Vec<Trace>)];
 fn numbers(all: &Traces, curvature_trace: f64) -> Value {
     let most = all.last().map_or(f64::NAN, |(_, traces)| traces[0].precision);
     let of = |trace: &Trace| {
-        let by_turn: Vec<Vec<f64>> = trace.precisions().into_iter().map(|p| vec![p]).collect();
         let published = 2.0 * trace.last(|t| t.precisions[0]) * trace.last(dimension);
         json!({
             "precision": trace.precision,
             "over_most": trace.precision / most,
-            "arrival": arrival(&by_turn, trace.precision),
+            "arrival": arrival(&trace.precisions(), trace.precision, 0.1),
             "effective_dimension": trace.last(dimension),
             "mode_norm": trace.last(mode_norm),
             "sample_norm": trace.last(sample_norm),
@@ -214,8 +195,7 @@ fn numbers(all: &Traces, curvature_trace: f64) -> Value {
     let (mut least, mut largest, mut latest) = (f64::INFINITY, 0.0f64, Some(0));
     for trace in all.first().map_or(&[][..], |a| &a.1) {
         (least, largest) = (least.min(trace.precision), largest.max(trace.precision));
-        let by_turn: Vec<Vec<f64>> = trace.precisions().into_iter().map(|p| vec![p]).collect();
-        latest = latest.zip(arrival(&by_turn, trace.precision)).map(|(a, b)| a.max(b));
+        latest = latest.zip(arrival(&trace.precisions(), trace.precision, 0.1)).map(|(a, b)| a.max(b));
     }
     json!({
         "samples": counts,
@@ -254,10 +234,7 @@ fn measured(settings: &Settings, all: &Traces, curvature_trace: f64) -> Measured
         ],
     );
     let picture = |title: &str, y: &str, of: &dyn Fn(&Trace) -> Vec<f64>| -> Item {
-        let line = |(k, traces): &(usize, Vec<Trace>)| {
-            let values = of(&traces[0]);
-            Line::new(name(*k), (0..values.len()).map(|i| i as f64).collect(), values)
-        };
+        let line = |(k, traces): &(usize, Vec<Trace>)| by_step(name(*k), of(&traces[0]));
         Curves::new(title.to_string(), "turn".to_string(), y.to_string(), all.iter().map(line).collect())
             .logarithmic(false, true)
             .into()

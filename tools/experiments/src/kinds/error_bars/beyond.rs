@@ -1,19 +1,15 @@
 //! What is asked of classifiers beyond one label of a familiar image: corrupted and turned images, several labels at once, the reliability of every probability.
 
-use crate::error::ExperimentError;
+use crate::kinds::prelude::*;
 use posterior_data::transform::Corruption;
 use posterior_metrics::Classes;
 use posterior_models::{Model, ModelData, Predicted, Predictive, Question, Shift, Truth};
-use posterior_report::{Curves, Item, Line};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// The highest severity of a corruption.
 const SEVERITIES: u8 = 5;
 
 /// The table `[task.images.beyond]`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct BeyondSettings {
     /// The first so many test images.
     images: usize,
@@ -56,18 +52,18 @@ pub(super) struct Beyond {
 }
 
 /// Predictions of a model, or of its network alone.
-fn predictive(
+pub(super) fn predictive(
     model: &Model,
     data: &ModelData,
     question: &Question,
     alone: bool,
-) -> Result<Predictive, ExperimentError> {
+) -> Result<Predictive> {
     let own = model.predictive(data, question)?;
     Ok(if alone { model.baseline(data, &own)?.1 } else { own })
 }
 
 /// Mean negative log probability of the labels, and the expected calibration error.
-fn scores(predictive: &Predictive, truth: &Option<Truth>) -> Result<(f64, f64), ExperimentError> {
+fn scores(predictive: &Predictive, truth: &Option<Truth>) -> Result<(f64, f64)> {
     let (Predicted::Classes(p), Some(Truth::Classes(labels))) = (&predictive.predicted, truth) else {
         return Ok((f64::NAN, f64::NAN));
     };
@@ -88,15 +84,15 @@ impl BeyondSettings {
         test: &ModelData,
         alone: bool,
         question: &Question,
-        watch: &mut dyn FnMut(usize, usize) -> Result<(), ExperimentError>,
-    ) -> Result<Beyond, ExperimentError> {
+        watch: &mut dyn FnMut(usize, usize) -> Result<()>,
+    ) -> Result<Beyond> {
         let some = test.selected(&(0..self.images.min(test.len())).collect::<Vec<_>>())?;
         let kinds: Vec<Corruption> =
             self.corruptions.iter().map(|name| Corruption::from_name(name)).collect::<Result<_, _>>()?;
         let mut out = Beyond::default();
         let all = kinds.len() * usize::from(SEVERITIES) + self.rotations.len() + 1;
         let mut done = 0;
-        let mut shifted = |shift: Shift| -> Result<(f64, f64), ExperimentError> {
+        let mut shifted = |shift: Shift| -> Result<(f64, f64)> {
             watch(done, all)?;
             done += 1;
             let data = some.shifted(shift, 0)?;

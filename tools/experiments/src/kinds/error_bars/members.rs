@@ -1,14 +1,12 @@
 //! Networks that are trained for a task.
 
 use super::task::Task;
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
+use crate::kinds::prelude::*;
+use crate::pictures::Pictures;
 use crate::training::{TrainingSettings, architecture};
 use posterior_data::ArrayValues;
-use posterior_linalg::random::Streams;
-use posterior_networks::train::{Augmentation, Examples, Images, Loss, Targets};
+use posterior_networks::train::{Examples, Loss};
 use posterior_networks::{Network, Precision, Selection};
-use serde::Deserialize;
 use std::fmt::Debug;
 use toml::Table;
 
@@ -28,9 +26,9 @@ impl Recipe<'_> {
         examples: &dyn Examples<T>,
         own: u64,
         context: &mut Context<'_>,
-    ) -> Result<Network<f64>, ExperimentError> {
+    ) -> Result<Network<f64>> {
         let seed = std::mem::replace(&mut context.seed, own);
-        let weights: Result<Vec<u64>, ExperimentError> =
+        let weights: Result<Vec<u64>> =
             context.once(&format!("{task}: training network {own}"), depends, |context| {
                 let (network, _) = self.training.train(self.description, examples, self.loss, context)?;
                 let weights = Selection::all(network.graph()).flatten(network.parameters());
@@ -42,7 +40,7 @@ impl Recipe<'_> {
         let mut network = Network::<f64>::initialised(graph, Streams::new(own))?;
         let all = Selection::all(network.graph());
         if weights.len() != all.len() {
-            return refused("the network that was kept has another size: name another folder with --out");
+            return refused("the network that was kept has another size: name another folder with --output");
         }
         all.assign(&weights, network.parameters_mut());
         Ok(network)
@@ -51,7 +49,6 @@ impl Recipe<'_> {
 
 /// Further classifiers of a task's images, beside the one that came with them.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct MemberSettings {
     /// How many.
     count: usize,
@@ -61,7 +58,7 @@ pub(super) struct MemberSettings {
 }
 
 impl MemberSettings {
-    pub(super) fn check(&self) -> Result<(), ExperimentError> {
+    pub(super) fn check(&self) -> Result<()> {
         if (1..=100).contains(&self.count) {
             architecture(&self.network).map(|_| ())
         } else {
@@ -75,7 +72,7 @@ impl MemberSettings {
         name: &str,
         task: &Task,
         context: &mut Context<'_>,
-    ) -> Result<Vec<Network<f64>>, ExperimentError> {
+    ) -> Result<Vec<Network<f64>>> {
         let recipe =
             Recipe { description: &self.network, training: &self.training, loss: Loss::CrossEntropy };
         let shape = task.data.inputs.example_shape();
@@ -84,22 +81,11 @@ impl MemberSettings {
         else {
             return refused(format!("{name}: `members` are trained on images"));
         };
-        let input = architecture(&self.network)?.graph()?.input_shape().to_vec();
-        if input.iter().product::<usize>() != channels * height * width {
-            return refused(format!(
-                "{name}: `members` take inputs of shape {input:?}, images have {shape:?}"
-            ));
-        }
+        let graph = architecture(&self.network)?.graph()?;
+        let labels = labels.iter().map(|l| *l as u32).collect();
+        let images = Pictures { shape: [channels, height, width], bytes: bytes.clone(), labels };
         let (mean, deviation) = &task.channels;
-        let examples = Images::<f32>::new(
-            [channels, height, width],
-            bytes.clone(),
-            Targets::Classes(labels.iter().map(|l| *l as u32).collect()),
-            mean,
-            deviation,
-            Augmentation::default(),
-            input,
-        );
+        let examples = images.standardised((mean, deviation), graph.input_shape())?;
         // The task's rows are settings of the method's own part; these two decide the weights.
         let depends = (self, &task.data.inputs.shape());
         (1..=self.count as u64).map(|own| recipe.network(name, &depends, &examples, own, context)).collect()

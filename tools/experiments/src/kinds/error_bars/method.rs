@@ -1,13 +1,12 @@
 //! What is fitted to a task, and its scores.
 
-use super::beyond::Beyond;
+use super::beyond::{Beyond, predictive};
 use super::members::MemberSettings;
 use super::scores::Scored;
 use super::task::Task;
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
 use crate::fit_options::overlaid;
 use crate::gaussian::{Covariance, Job, MethodSettings as ProcessSettings};
+use crate::kinds::prelude::*;
 use posterior_laplace::fixed_mean::FixedMeanOptions;
 use posterior_laplace::gwi::GwiOptions;
 use posterior_laplace::{Approximation, FitOptions};
@@ -18,9 +17,6 @@ use posterior_models::{
 };
 use posterior_networks::Network;
 use posterior_optim::Signal;
-use posterior_report::Note;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::time::Instant;
 use toml::Table;
 
@@ -56,7 +52,7 @@ enum Preset {
 
 impl Preset {
     /// The preset with `changes` to its settings, for the method of this name.
-    fn approximation(self, changes: &Table, name: &str) -> Result<Approximation, ExperimentError> {
+    fn approximation(self, changes: &Table, name: &str) -> Result<Approximation> {
         let own = match self {
             Self::FixedMeanTable => FixedMeanOptions::fixed_mean_table(),
             Self::FixedMeanImagesPublished => FixedMeanOptions::fixed_mean_images_published(),
@@ -72,7 +68,6 @@ impl Preset {
 
 /// One `[[method]]`: `options` are those of a fit, laid over its defaults.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct MethodSettings {
     /// Its name in tables.
     pub(super) name: String,
@@ -141,7 +136,7 @@ impl MethodSettings {
         self.tasks.as_ref().is_none_or(|tasks| tasks.iter().any(|t| t == task))
     }
 
-    pub(super) fn check(&self) -> Result<(), ExperimentError> {
+    pub(super) fn check(&self) -> Result<()> {
         let ways = [self.process.is_some(), self.options.is_some(), self.preset.is_some()];
         if ways.into_iter().filter(|way| *way).count() != 1
             || (self.process.is_some() && self.baseline.is_some())
@@ -171,7 +166,7 @@ impl MethodSettings {
     }
 
     /// The options of its fit.
-    fn fit_options(&self, seed: u64) -> Result<FitOptions, ExperimentError> {
+    fn fit_options(&self, seed: u64) -> Result<FitOptions> {
         let mut own = FitOptions { seed, ..FitOptions::default() };
         if let Some(preset) = self.preset {
             let changes = self.changes.clone().unwrap_or_default();
@@ -183,12 +178,7 @@ impl MethodSettings {
         }
     }
 
-    pub(super) fn run(
-        &self,
-        task: &Task,
-        stage: &str,
-        context: &mut Context<'_>,
-    ) -> Result<Found, ExperimentError> {
+    pub(super) fn run(&self, task: &Task, stage: &str, context: &mut Context<'_>) -> Result<Found> {
         let mut networks = task.networks.clone();
         if let Some(members) = &self.members {
             networks.extend(members.networks(stage, task, context)?);
@@ -223,10 +213,7 @@ impl MethodSettings {
             None => None,
             Some(foreign) => {
                 let question = Question { truth: false, ..question.clone() };
-                let mut other = model.predictive(foreign, &question)?;
-                if self.is_network() {
-                    other = model.baseline(foreign, &other)?.1;
-                }
+                let other = predictive(&model, foreign, &question, self.is_network())?;
                 Some(OutOfDistribution::of(&own, &other)?.entropy)
             }
         };
@@ -250,7 +237,7 @@ impl MethodSettings {
         network: &Network<f64>,
         stage: &str,
         context: &mut Context<'_>,
-    ) -> Result<Model, ExperimentError> {
+    ) -> Result<Model> {
         let most = self.examples.unwrap_or(usize::MAX);
         let memory = InMemory {
             network: Some(network.clone()),
@@ -266,7 +253,7 @@ impl MethodSettings {
         // Methods are compared as they are.
         request.validation.calibrate = CalibrateName::None;
         request.options = self.fit_options(context.seed)?;
-        (request.seed, request.limits.memory) = (context.seed, request.options.memory);
+        (request.seed, request.limits.memory) = (context.seed, request.limits.memory);
         if !task.channels.0.is_empty() {
             let (mean, deviation) = task.channels.clone();
             request.data = DataSource { preprocess: Preprocess::Pixels, mean, deviation, ..request.data };
@@ -289,7 +276,7 @@ impl MethodSettings {
         task: &Task,
         stage: &str,
         context: &mut Context<'_>,
-    ) -> Result<Found, ExperimentError> {
+    ) -> Result<Found> {
         let Some(data) = &task.observations else {
             return refused(format!("[[method]] `{}`: processes are for tables", self.name));
         };

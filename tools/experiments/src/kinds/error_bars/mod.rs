@@ -19,21 +19,13 @@ mod ranks;
 mod scores;
 mod task;
 
-use super::Checked;
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use crate::gaussian::check_names;
-use crate::measured::{Measured, NumberTable};
+use crate::kinds::prelude::*;
 use method::{Found, MethodSettings};
-use posterior_report::SummaryRow;
 use ranks::Ranks;
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
 use task::TaskSettings;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     #[serde(rename = "task")]
     tasks: Vec<TaskSettings>,
@@ -42,7 +34,7 @@ pub(crate) struct Settings {
 }
 
 impl Checked for Settings {
-    fn check(&self) -> Result<(), ExperimentError> {
+    fn check(&self) -> Result<()> {
         check_names("task", self.tasks.iter().map(|t| t.name.as_str()))?;
         check_names("method", self.methods.iter().map(|m| m.name.as_str()))?;
         self.tasks.iter().try_for_each(TaskSettings::check)?;
@@ -64,7 +56,7 @@ impl Checked for Settings {
 }
 
 /// Fits every method to every task.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
     let (mut numbers, mut tables, mut facts) = (Map::new(), Vec::new(), Vec::new());
     let (mut figures, mut series, mut ranks) = (Vec::new(), Map::new(), Ranks::default());
     for task_settings in &settings.tasks {

@@ -1,8 +1,7 @@
 //! Who is first, second, ...: ranks of methods in each task, and their means over tasks.
 
-use crate::measured::NumberTable;
+use crate::kinds::prelude::*;
 use posterior_metrics::mid_ranks;
-use serde_json::{Map, Value, json};
 
 /// The second score that methods are ranked by: of numbers, or else of classes.
 const SECOND: [&str; 2] = ["crps", "brier"];

@@ -1,11 +1,8 @@
 //! Scores on the rows that choose nothing, and how often central intervals hold the truth there.
 
-use crate::error::{ExperimentError, refused};
+use crate::kinds::prelude::*;
 use posterior_metrics::{ClassificationScores, Gaussians};
 use posterior_models::{Comparison, Predicted, Predictive, Scores, Truth};
-use posterior_report::{Curves, Item, Line};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
 
 /// Levels of central intervals, per cent: those of the published curves, and the two that tables and tails are judged by.
 const LEVELS: [u8; 11] = [10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99];
@@ -53,7 +50,7 @@ pub(super) struct Scored {
 
 impl Scored {
     /// Of predictions with their truths.
-    pub(super) fn of(own: Predictive) -> Result<Self, ExperimentError> {
+    pub(super) fn of(own: Predictive) -> Result<Self> {
         let baseline = own.clone();
         let compared =
             Comparison { model: own, baseline, baseline_name: "", scale: 1.0, class_names: Vec::new() };
@@ -88,7 +85,7 @@ impl Scored {
     }
 }
 
-fn coverage(own: &Predictive, truth: &Truth) -> Result<Vec<(u8, f64)>, ExperimentError> {
+fn coverage(own: &Predictive, truth: &Truth) -> Result<Vec<(u8, f64)>> {
     let (Predicted::Moments { mean, variance, .. }, Truth::Values { values, .. }) = (&own.predicted, truth)
     else {
         return refused("intervals are of numbers");
@@ -100,8 +97,7 @@ fn coverage(own: &Predictive, truth: &Truth) -> Result<Vec<(u8, f64)>, Experimen
 /// Coverage of several methods; nothing where classes are predicted.
 pub(super) fn coverage_figure(task: &str, all: &[(String, Scored)]) -> Option<Item> {
     let line = |(name, own): &(String, Scored)| {
-        let (x, y) = own.coverage.iter().map(|(level, share)| (f64::from(*level) / 100.0, *share)).unzip();
-        Line::new(name.clone(), x, y)
+        through(name, own.coverage.iter().map(|(level, share)| (f64::from(*level) / 100.0, *share)))
     };
     let lines: Vec<Line> = all.iter().map(line).filter(|line| !line.x.is_empty()).collect();
     if lines.is_empty() {

@@ -3,30 +3,23 @@
 use super::beyond::BeyondSettings;
 use super::members::Recipe;
 use super::scores::{Columns, OF_CLASSES, OF_NUMBERS};
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use crate::pictures::Pictures;
+use crate::kinds::prelude::*;
+use crate::pictures::{self, Pictures};
 use crate::tables::{SetSettings, Source};
 use crate::training::TrainingSettings;
-use faer::MatRef;
 use posterior_data::{ArrayValues, NumericArray};
 use posterior_gp::Observations;
-use posterior_linalg::random::Streams;
 use posterior_models::laplace::{Arrays, LikelihoodKind, NumberFormat};
-use posterior_models::network::{NetworkFile, Strip, open_network};
 use posterior_models::{ModelData, Truth};
 use posterior_networks::train::{Loss, Tabular, Targets};
 use posterior_networks::{Array, Network};
-use posterior_report::Note;
 use rand::seq::SliceRandom;
-use serde::Deserialize;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use toml::Table;
 
 /// One `[[task]]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct TaskSettings {
     /// Its name in tables.
     pub(super) name: String,
@@ -36,7 +29,6 @@ pub(crate) struct TaskSettings {
 
 /// A table in standard folds with a network that is trained here.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct TableSettings {
     /// Folder with `NAME.csv.gz` and `NAME.fold.csv.gz`, counted from the experiment's file; empty: made up.
     folder: PathBuf,
@@ -59,7 +51,6 @@ struct TableSettings {
 
 /// Images with a network that came with them.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct ImageSettings {
     /// The network's file.
     network: PathBuf,
@@ -110,7 +101,7 @@ pub(super) struct Task {
 }
 
 impl TaskSettings {
-    pub(super) fn check(&self) -> Result<(), ExperimentError> {
+    pub(super) fn check(&self) -> Result<()> {
         let wrong = |problem: &str| refused(format!("[[task]] `{}`: {problem}", self.name));
         match (&self.table, &self.images) {
             (Some(table), None) => {
@@ -153,7 +144,7 @@ impl TaskSettings {
         }
     }
 
-    pub(super) fn open(&self, context: &mut Context<'_>) -> Result<Task, ExperimentError> {
+    pub(super) fn open(&self, context: &mut Context<'_>) -> Result<Task> {
         match (&self.table, &self.images) {
             (Some(table), _) => table.open(&self.name, context),
             (_, Some(images)) => images.open(context.folder),
@@ -167,12 +158,12 @@ fn rows_of(x: MatRef<'_, f64>, rows: &[usize]) -> Vec<f64> {
     rows.iter().flat_map(|&i| x.row(i).iter().copied().collect::<Vec<_>>()).collect()
 }
 
-fn doubles(shape: Vec<usize>, values: Vec<f64>) -> Result<NumericArray, ExperimentError> {
+fn doubles(shape: Vec<usize>, values: Vec<f64>) -> Result<NumericArray> {
     Ok(NumericArray::new(shape, ArrayValues::F64(values))?)
 }
 
 impl TableSettings {
-    fn open(&self, task: &str, context: &mut Context<'_>) -> Result<Task, ExperimentError> {
+    fn open(&self, task: &str, context: &mut Context<'_>) -> Result<Task> {
         let streams = Streams::new(0).child("experiment/task", 0);
         let set = SetSettings {
             name: self.name.clone().unwrap_or_else(|| task.into()),
@@ -205,7 +196,7 @@ impl TableSettings {
                 "{task}: {repeated} of {held} validation rows stand in the training rows as well and were left out"
             )));
         }
-        let part = |rows: &[usize]| -> Result<Arrays, ExperimentError> {
+        let part = |rows: &[usize]| -> Result<Arrays> {
             let targets: Vec<f64> = rows.iter().map(|&i| y[(i, 0)]).collect();
             Ok(Arrays {
                 inputs: doubles(vec![rows.len(), x.ncols()], rows_of(x, rows))?,
@@ -241,7 +232,7 @@ impl TableSettings {
         task: &str,
         examples: &Tabular<f64>,
         context: &mut Context<'_>,
-    ) -> Result<Vec<Network<f64>>, ExperimentError> {
+    ) -> Result<Vec<Network<f64>>> {
         let mut description = self.network.clone();
         description.insert("inputs".into(), (self.columns as i64).into());
         description.insert("outputs".into(), 1.into());
@@ -253,24 +244,17 @@ impl TableSettings {
 }
 
 impl ImageSettings {
-    fn open(&self, base: &Path) -> Result<Task, ExperimentError> {
-        let path = base.join(&self.network);
-        if !path.exists() {
-            let remedy = "put the network there, or change the path in the experiment".into();
-            return Err(ExperimentError::MissingData { path, remedy });
-        }
-        let network =
-            open_network::<f64>(&NetworkFile { strip: Strip::SoftmaxIfThere, ..NetworkFile::new(&path) })?
-                .network;
+    fn open(&self, base: &Path) -> Result<Task> {
+        let network = pictures::network(base, &self.network)?;
         let train = Pictures::read(base, &self.data, &self.labels, self.train)?;
         let test = Pictures::read(base, &self.test, &self.test_labels, self.tested)?;
         let foreign =
             Pictures::read(base, &self.foreign, &self.foreign_labels, self.tested)?.like(train.shape);
         let (count, half) = (test.labels.len(), test.labels.len() / 2);
         let truth: Vec<usize> = test.labels[half..].iter().map(|l| *l as usize).collect();
-        let highest = train.labels.iter().chain(&test.labels).max().copied().unwrap_or(0) as usize;
-        if highest >= self.classes || half == 0 {
-            return refused(format!("there is a label {highest}, but `classes` is {}", self.classes));
+        [&train, &test].into_iter().try_for_each(|images| images.check_labels(self.classes))?;
+        if half == 0 {
+            return refused("there are no two test images");
         }
         Ok(Task {
             networks: vec![network],

@@ -3,14 +3,12 @@
 //! Source: spec `generalised_variational_inference`, sections 16.1 and 17 (appendix A.4, table 7.1).
 
 use super::prior::PriorKernel;
-use crate::error::{ExperimentError, refused};
+use crate::kinds::prelude::*;
 use posterior_gp::generalised::{Family, Mode, Regulariser};
-use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The table `[grid]`: values of each option.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Grid {
     /// Inducing points are the root of the number of rows of this power (the tables' alpha).
     pub(crate) powers: Vec<u32>,
@@ -28,7 +26,6 @@ pub(crate) struct Grid {
 
 /// One combination.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Configuration {
     /// See [`Grid::powers`].
     pub(crate) power: u32,
@@ -70,11 +67,11 @@ impl Configuration {
     }
 
     /// Refuses numbers without a meaning.
-    pub(crate) fn check(&self) -> Result<(), ExperimentError> {
+    pub(crate) fn check(&self) -> Result<()> {
         if !(1..=8).contains(&self.power) {
             return refused("the power of the number of inducing points is from 1 to 8");
         }
-        if !(self.rate > 0.0 && self.rate.is_finite()) {
+        if !positive(self.rate) {
             return refused("step sizes are positive");
         }
         Ok(())
@@ -113,12 +110,11 @@ impl Grid {
     }
 
     /// Refuses empty lists, and values that are named twice.
-    pub(crate) fn check(&self) -> Result<(), ExperimentError> {
-        fn once<T: PartialEq>(name: &str, values: &[T]) -> Result<(), ExperimentError> {
-            let twice = values.iter().enumerate().any(|(i, v)| values[..i].contains(v));
-            match values.is_empty() || twice {
-                true => refused(format!("[grid]: `{name}` has at least one value, each once")),
-                false => Ok(()),
+    pub(crate) fn check(&self) -> Result<()> {
+        fn once<T: PartialEq>(name: &str, values: &[T]) -> Result<()> {
+            match each_once(values) {
+                true => Ok(()),
+                false => refused(format!("[grid]: `{name}` has at least one value, each once")),
             }
         }
         once("powers", &self.powers)?;

@@ -1,10 +1,10 @@
 //! Pictures: the winners' processes as in the published figure, each with its rows and beside the published winner's, and what their objectives were made of on the way.
 
-use super::problem::{curve, some};
+use super::problem::{Problem, curve, some};
 use super::sweep::{Drawn, FitTask, Sweep};
 use super::training::Band;
-use posterior_report::{Curves, Item, Line, PosteriorPanel, PosteriorPanels, TitledPosterior};
-use serde_json::{Map, Value, json};
+use crate::kinds::prelude::*;
+use posterior_report::{PosteriorPanel, PosteriorPanels, TitledPosterior};
 
 /// Half the width of a central 95 % interval in standard deviations.
 const WIDTH: f64 = 1.96;
@@ -28,8 +28,28 @@ pub(crate) fn rings(name: &str, (x, y): (Vec<f64>, Vec<f64>)) -> Line {
     Line { reference: x.into_iter().zip(y).collect(), ..Line::new(name, Vec::new(), Vec::new()) }
 }
 
+/// Rows of each part of a problem, one in [`EVERY`].
+pub(crate) fn rows(problem: &Problem) -> [Line; 3] {
+    [
+        rings("training rows", some(&problem.train, EVERY)),
+        rings("validation rows", some(&problem.validation, EVERY)),
+        rings("test rows", some(&problem.test, EVERY)),
+    ]
+}
+
+/// The curve itself.
+pub(crate) fn truth(problem: &Problem, grid: &[f64]) -> Line {
+    through("the curve", grid.iter().map(|x| (*x, curve(problem.number, *x))))
+}
+
+/// Lines over the inputs, as high as [`range`] says.
+pub(crate) fn picture(title: impl Into<String>, lines: Vec<Line>, caption: impl Into<String>) -> Item {
+    let y_range = range(&lines);
+    Curves { y_range, ..Curves::new(title, "x", "y", lines).captioned(caption) }.into()
+}
+
 /// The ordinates that a picture shows: means and rows whole, bands as far as a span beyond them.
-pub(crate) fn range(lines: &[Line]) -> Option<(f64, f64)> {
+fn range(lines: &[Line]) -> Option<(f64, f64)> {
     let bounds = |values: &mut dyn Iterator<Item = f64>| {
         values
             .filter(|v| v.is_finite())
@@ -55,33 +75,27 @@ fn panel(sweep: &Sweep<'_>, drawn: &[(FitTask, Drawn)], way: usize, place: usize
         let name = format!("published: {}", words(other));
         lines.extend(of(sweep, drawn, Some(other)).map(|drawn| banded(name, &grid, &drawn.after)));
     }
-    let truth = grid.iter().map(|x| curve(problem.number, *x)).collect();
-    lines.push(Line::new("the curve", grid.clone(), truth));
-    lines.push(rings("training rows", some(&problem.train, EVERY)));
-    lines.push(rings("validation rows", some(&problem.validation, EVERY)));
-    lines.push(rings("test rows", some(&problem.test, EVERY)));
+    lines.push(truth(problem, &grid));
+    lines.extend(rows(problem));
     lines.push(rings("inducing points", first.inducing.clone()));
-    let y_range = range(&lines);
     let name = &sweep.settings.ways[way].name;
     let title = format!("Curve {} ({name})", problem.number);
     let caption = format!(
         "Means with bands of {WIDTH} deviations of a new observation, tempered; one in {EVERY} rows, all inducing points of the best fit."
     );
-    Some(Curves { y_range, ..Curves::new(title, "x", "y", lines).captioned(caption) }.into())
+    Some(picture(title, lines, caption))
 }
 
 /// What the objective of the best fit was made of.
 fn course(sweep: &Sweep<'_>, drawn: &[(FitTask, Drawn)], way: usize, place: usize) -> Option<Item> {
     let own = of(sweep, drawn, sweep.of_curve(way, place).best)?;
-    let steps = |of: &dyn Fn(usize) -> f64| (0..own.history.len()).map(of).collect::<Vec<f64>>();
-    let at = steps(&|i| own.history[i].step as f64);
     let mut lines = vec![
-        Line::new("risk", at.clone(), steps(&|i| own.history[i].risk)),
-        Line::new("regulariser", at, steps(&|i| own.history[i].regularisation)),
+        through("risk", own.history.iter().map(|look| (look.step as f64, look.risk))),
+        through("regulariser", own.history.iter().map(|look| (look.step as f64, look.regularisation))),
     ];
     if !own.validation_scores.is_empty() {
-        let (steps, values) = own.validation_scores.iter().map(|look| (look.step as f64, look.nll)).unzip();
-        lines.push(Line::new("validation NLL before tempering", steps, values));
+        let looks = own.validation_scores.iter().map(|look| (look.step as f64, look.nll));
+        lines.push(through("validation NLL before tempering", looks));
     }
     // The beginning is far above the rest.
     let mut all: Vec<f64> = lines.iter().flat_map(|l| &l.y).copied().filter(|v| v.is_finite()).collect();

@@ -2,9 +2,8 @@
 //!
 //! Source: spec `generalised_variational_inference`, sections 8 and 16.1.
 
-use super::layer::{Layer, only_column, sum, truncated};
-use faer::{Mat, MatRef};
-use posterior_linalg::random::Streams;
+use super::layer::{Layer, sum, truncated};
+use crate::kinds::prelude::*;
 use posterior_linalg::vectorised::{add_scaled, dispatch, dot};
 use posterior_linear::LinearError;
 use posterior_linear::embedding::{EmbeddedAt, Embedding};
@@ -25,15 +24,15 @@ impl MeanNetwork {
         Self { hidden, readout: (0..units).map(|_| truncated(units, &mut rng)).collect(), constant: 0.0 }
     }
 
-    fn values(&self, h: &Mat<f64>) -> Mat<f64> {
+    fn values(&self, h: MatRef<'_, f64>) -> Mat<f64> {
         let mut out = Mat::zeros(h.nrows(), 1);
         let values = out.col_as_slice_mut(0);
         values.fill(self.constant);
         dispatch(
             #[inline(always)]
             || {
-                for (j, v) in self.readout.iter().enumerate() {
-                    add_scaled(*v, h.col_as_slice(j), values);
+                for (column, v) in h.col_iter().zip(&self.readout) {
+                    add_scaled(*v, column.try_as_col_major().map_or(&[][..], |own| own.as_slice()), values);
                 }
             },
         );
@@ -51,14 +50,13 @@ impl Embedding for MeanNetwork {
     }
 
     fn unconstrained(&self) -> Vec<f64> {
-        [&self.hidden.weights[..], &self.hidden.biases, &self.readout, &[self.constant]].concat()
+        [&self.hidden.unconstrained()[..], &self.readout, &[self.constant]].concat()
     }
 
     fn set_unconstrained(&mut self, numbers: &[f64]) {
         let u = self.hidden.units();
         assert_eq!(numbers.len(), 3 * u + 1, "three numbers for each unit and a constant");
-        self.hidden.weights.copy_from_slice(&numbers[..u]);
-        self.hidden.biases.copy_from_slice(&numbers[u..2 * u]);
+        self.hidden.set_unconstrained(&numbers[..2 * u]);
         self.readout.copy_from_slice(&numbers[2 * u..3 * u]);
         self.constant = numbers[3 * u];
     }
@@ -72,13 +70,12 @@ impl Embedding for MeanNetwork {
     }
 
     fn embedded(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>, LinearError> {
-        Ok(self.values(&self.hidden.at(&only_column(x)?)))
+        Ok(self.values(self.hidden.embedded(x)?.as_ref()))
     }
 
     fn at<'a>(&'a self, x: MatRef<'_, f64>) -> Result<Box<dyn EmbeddedAt + 'a>, LinearError> {
-        let x = only_column(x)?;
-        let h = self.hidden.at(&x);
-        Ok(Box::new(Behind { of: self, embedded: self.values(&h), x, h }))
+        let hidden = Embedding::at(&self.hidden, x)?;
+        Ok(Box::new(Behind { of: self, embedded: self.values(hidden.embedded()), hidden }))
     }
 
     fn clone_box(&self) -> Box<dyn Embedding> {
@@ -93,11 +90,17 @@ impl Embedding for MeanNetwork {
 /// Rows behind the network.
 struct Behind<'a> {
     of: &'a MeanNetwork,
-    x: Vec<f64>,
-    /// n x u.
-    h: Mat<f64>,
+    hidden: Box<dyn EmbeddedAt + 'a>,
     /// n x 1.
     embedded: Mat<f64>,
+}
+
+impl Behind<'_> {
+    /// Slopes in the units, n x u, of slopes in the mean.
+    fn slopes_of_units(&self, slopes: MatRef<'_, f64>) -> Mat<f64> {
+        let readout = &self.of.readout;
+        Mat::from_fn(slopes.nrows(), readout.len(), |i, j| slopes[(i, 0)] * readout[j])
+    }
 }
 
 impl EmbeddedAt for Behind<'_> {
@@ -107,31 +110,26 @@ impl EmbeddedAt for Behind<'_> {
 
     fn pull_back(&self, slopes: MatRef<'_, f64>, gradient: &mut [f64]) -> Result<(), LinearError> {
         let u = self.of.hidden.units();
-        let outer: Vec<f64> = slopes.col(0).iter().copied().collect();
-        let (weights, rest) = gradient.split_at_mut(u);
-        let (biases, rest) = rest.split_at_mut(u);
+        let (hidden, rest) = gradient.split_at_mut(2 * u);
         let (readout, constant) = rest.split_at_mut(u);
-        let mut inner = vec![0.0; outer.len()];
-        for j in 0..u {
-            let (h, v) = (self.h.col_as_slice(j), self.of.readout[j]);
-            dispatch(
-                #[inline(always)]
-                || {
-                    readout[j] += dot(&outer, h);
-                    for (i, o) in inner.iter_mut().zip(&outer) {
-                        *i = v * o;
-                    }
-                },
-            );
-            Layer::pull_back_unit(&self.x, h, &mut inner, (&mut weights[j], &mut biases[j]));
-        }
-        constant[0] += sum(&outer);
+        self.hidden.pull_back(self.slopes_of_units(slopes).as_ref(), hidden)?;
+        let outer: Vec<f64> = slopes.col(0).iter().copied().collect();
+        let h = self.hidden.embedded();
+        dispatch(
+            #[inline(always)]
+            || {
+                for (j, slope) in readout.iter_mut().enumerate() {
+                    let units = h.col(j).try_as_col_major().map_or(&[][..], |own| own.as_slice());
+                    *slope += dot(&outer, units);
+                }
+                constant[0] += sum(&outer);
+            },
+        );
         Ok(())
     }
 
     fn pull_back_inputs(&self, slopes: MatRef<'_, f64>) -> Result<Mat<f64>, LinearError> {
-        let of = self.of;
-        Ok(of.hidden.slopes_of_inputs(&self.h, |i, j| slopes[(i, 0)] * of.readout[j]))
+        self.hidden.pull_back_inputs(self.slopes_of_units(slopes).as_ref())
     }
 }
 

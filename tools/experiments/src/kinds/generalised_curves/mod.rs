@@ -30,21 +30,15 @@ pub(super) mod workers;
 
 pub(super) use configuration::{Configuration, Named, points_of};
 
-use super::Checked;
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use crate::measured::Measured;
-use crate::unknown_keys::UnknownKeys;
+use crate::kinds::prelude::*;
 use configuration::Grid;
 use prior::LearningSettings;
 use problem::{Blocks, CURVES, DataSettings};
-use serde::Deserialize;
-use toml::{Table, Value};
+
 use training::TrainingSettings;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     data: DataSettings,
     /// Numbers of the curves that are fitted.
@@ -66,7 +60,6 @@ pub(crate) struct Settings {
 
 /// What was published of a curve.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct CurveSettings {
     /// From 1.
     pub(crate) number: usize,
@@ -77,7 +70,7 @@ pub(crate) struct CurveSettings {
 
 impl Settings {
     /// The published facts about a curve.
-    fn curve(&self, number: usize) -> Result<&CurveSettings, ExperimentError> {
+    fn curve(&self, number: usize) -> Result<&CurveSettings> {
         let found = self.known.iter().find(|known| known.number == number);
         found.ok_or_else(|| {
             ExperimentError::Setting(format!(
@@ -92,38 +85,27 @@ pub(super) fn grid(points: usize) -> Vec<f64> {
     (0..points).map(|i| -2.0 + 4.0 * i as f64 / (points - 1) as f64).collect()
 }
 
+/// Refuses settings of one curve that make no sense; `points` are those of its pictures.
+pub(super) fn check_curve(data: &DataSettings, blocks: &Blocks, curve: usize, points: usize) -> Result<()> {
+    data.check()?;
+    blocks.check()?;
+    check_numbers("`curve`", &[curve])?;
+    match (20..=5000).contains(&points) {
+        true => Ok(()),
+        false => refused("`points` of pictures are from 20 to 5000"),
+    }
+}
+
 /// Refuses numbers of curves that are none, and those that are there twice.
-fn check_numbers(name: &str, numbers: &[usize]) -> Result<(), ExperimentError> {
-    let twice = numbers.iter().enumerate().any(|(i, n)| numbers[..i].contains(n));
-    if numbers.is_empty() || twice || numbers.iter().any(|n| !(1..=CURVES).contains(n)) {
+fn check_numbers(name: &str, numbers: &[usize]) -> Result<()> {
+    if !each_once(numbers) || numbers.iter().any(|n| !(1..=CURVES).contains(n)) {
         return refused(format!("{name} are numbers from 1 to {CURVES}, each once"));
     }
     Ok(())
 }
 
 impl Checked for Settings {
-    fn check_keys(table: &Table) -> Result<(), ExperimentError> {
-        let mut keys = UnknownKeys::default()
-            .of::<Self>("", table)
-            .under::<DataSettings>("data", table)
-            .under::<LearningSettings>("learning", table)
-            .under::<TrainingSettings>("training", table)
-            .under::<Grid>("grid", table)
-            .under::<CurveSettings>("curve", table);
-        let curves = table.get("curve").and_then(Value::as_array).into_iter().flatten();
-        for curve in curves.filter_map(Value::as_table) {
-            for (key, value) in curve.iter().filter_map(|(key, value)| Some((key, value.as_table()?))) {
-                keys = match key.as_str() {
-                    "blocks" => keys.of::<Blocks>("curve.blocks", value),
-                    "winner" => keys.of::<Configuration>("curve.winner", value),
-                    _ => keys,
-                };
-            }
-        }
-        keys.refuse()
-    }
-
-    fn check(&self) -> Result<(), ExperimentError> {
+    fn check(&self) -> Result<()> {
         self.data.check()?;
         self.training.check()?;
         self.ways.iter().try_for_each(LearningSettings::check)?;
@@ -135,10 +117,7 @@ impl Checked for Settings {
             curve.winner.check()?;
         }
         self.curves.iter().try_for_each(|number| self.curve(*number).map(|_| ()))?;
-        let named = |i: usize| self.ways[..i].iter().any(|way| way.name == self.ways[i].name);
-        if self.ways.is_empty() || (0..self.ways.len()).any(named) {
-            return refused("there is at least one [[learning]], and no `name` twice");
-        }
+        check_names("learning", self.ways.iter().map(|way| way.name.as_str()))?;
         if !(20..=5000).contains(&self.points) || self.workers > 1024 {
             return refused("`points` of pictures are from 20 to 5000, `workers` at most 1024");
         }
@@ -147,7 +126,7 @@ impl Checked for Settings {
 }
 
 /// Fits everything and reports what won.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
     let sweep = sweep::Sweep::new(settings, context)?;
     let drawn = sweep.draw(context)?;
     let mut measured = report::measured(&sweep);

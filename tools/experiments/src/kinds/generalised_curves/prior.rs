@@ -4,7 +4,7 @@
 
 use super::layer::Layer;
 use super::problem::Problem;
-use crate::error::{ExperimentError, refused};
+use crate::kinds::prelude::*;
 use crate::labels::squared_exponential;
 use posterior_gp::MeanForm;
 use posterior_gp::exact::{ExactGp, ExactPosterior, FitOptions};
@@ -15,10 +15,8 @@ use posterior_gp::generalised::{
 use posterior_kernels::infinite::{Activation, InfiniteNetwork};
 use posterior_kernels::{Columns, Kernel, KernelExpression};
 use posterior_likelihoods::Gaussian;
-use posterior_linalg::random::Streams;
 use posterior_optim::{Adaptive, Optimiser, Parameters, Signal, UpdateRule};
 use posterior_tangent::MappedKernel;
-use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Units of the map and of the variational mean.
@@ -42,7 +40,7 @@ pub(crate) enum PriorKernel {
 const MAPPED: f64 = 1e4;
 
 /// `s h(x)·h(z) + c`: a polynomial of degree one behind a layer whose weights are drawn. Its matrices have a rank of at most one more than there are units.
-fn mapping(units: usize, streams: Streams) -> Result<MappedKernel, ExperimentError> {
+fn mapping(units: usize, streams: Streams) -> Result<MappedKernel> {
     let names: Vec<String> = (1..=units).map(|unit| format!("unit{unit}")).collect();
     let text = format!("linear(variance={MAPPED}) + constant(variance={MAPPED})");
     let base = text.parse::<KernelExpression>()?.build(&names)?;
@@ -52,7 +50,7 @@ fn mapping(units: usize, streams: Streams) -> Result<MappedKernel, ExperimentErr
 
 impl PriorKernel {
     /// Before it has learned anything.
-    pub(crate) fn begin(self, streams: Streams) -> Result<Box<dyn Kernel<f64>>, ExperimentError> {
+    pub(crate) fn begin(self, streams: Streams) -> Result<Box<dyn Kernel<f64>>> {
         Ok(match self {
             Self::MappingLinear => Box::new(mapping(UNITS, streams)?),
             Self::Nngp => {
@@ -78,7 +76,6 @@ pub(crate) enum NoiseIn {
 
 /// A table `[[learning]]`: a way to learn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct LearningSettings {
     /// Its name in numbers.
     pub(crate) name: String,
@@ -115,7 +112,7 @@ fn published_risk() -> f64 {
 
 impl LearningSettings {
     /// Refuses numbers without a meaning.
-    pub(crate) fn check(&self) -> Result<(), ExperimentError> {
+    pub(crate) fn check(&self) -> Result<()> {
         if self.name.is_empty() || self.name.contains('.') {
             return refused("[[learning]]: `name` is a word without points");
         }
@@ -127,7 +124,7 @@ impl LearningSettings {
         if self.steps == 0 || self.starts == 0 || self.turns > 100 {
             return refused("[[learning]]: `steps` and `starts` are at least 1, `turns` at most 100");
         }
-        if !(self.rate > 0.0 && self.rate.is_finite()) || self.least_risk.is_nan() {
+        if !positive(self.rate) || self.least_risk.is_nan() {
             return refused("[[learning]]: `rate` is positive, `least_risk` a number");
         }
         Ok(())
@@ -163,7 +160,7 @@ pub(crate) struct LearnedPrior {
 }
 
 /// A process of this kernel that has learned nothing: no mean, noise of variance 1.
-fn process(kernel: PriorKernel, streams: Streams) -> Result<ExactGp, ExperimentError> {
+fn process(kernel: PriorKernel, streams: Streams) -> Result<ExactGp> {
     let noise = Gaussian::new(1.0, LEAST_NOISE);
     Ok(ExactGp::new(kernel.begin(streams)?, MeanForm::Zero, noise, 1, 1))
 }
@@ -178,13 +175,13 @@ impl LearnedPrior {
         (kernel, points): (PriorKernel, usize),
         learning: &LearningSettings,
         streams: Streams,
-        stop: &AtomicBool,
-    ) -> Result<Option<Self>, ExperimentError> {
+        observer: &mut dyn FnMut() -> Signal,
+    ) -> Result<Option<Self>> {
         let begun = process(kernel, streams)?;
         let seed = streams.child("experiment/generalised-prior", problem.number as u64).seed();
         let options = learning.options(points, seed);
         let LearnedReference { posterior, rows, turns, settled, interrupted, .. } =
-            learn_reference(begun, &problem.train, &options, &mut |_, _| signal(stop))?;
+            learn_reference(begun, &problem.train, &options, &mut |_, _| observer())?;
         let values = posterior.model().values();
         Ok((!interrupted).then_some(Self { rows, values, turns, settled }))
     }
@@ -199,7 +196,7 @@ impl LearnedPrior {
         kernel: PriorKernel,
         turn: Option<&Alternation>,
         streams: Streams,
-    ) -> Result<ExactPosterior, ExperimentError> {
+    ) -> Result<ExactPosterior> {
         let mut process = process(kernel, streams)?;
         let (values, rows) = turn.map_or((&self.values, &self.rows), |turn| (&turn.values, &turn.rows));
         process.set_values(values);
@@ -216,7 +213,7 @@ impl LearnedPrior {
         (kernel, mode): (PriorKernel, Mode),
         noise_in: NoiseIn,
         streams: Streams,
-    ) -> Result<ReferenceProcess, ExperimentError> {
+    ) -> Result<ReferenceProcess> {
         let posterior = self.posterior(problem, kernel, None, streams)?;
         let noisy = match noise_in {
             NoiseIn::Never => false,

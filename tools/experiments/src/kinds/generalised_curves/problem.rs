@@ -3,13 +3,10 @@
 //!
 //! Source: spec `generalised_variational_inference`, section 16.1. Functions stand here; which blocks are cut out is in the files.
 
-use crate::error::{ExperimentError, refused};
-use faer::Mat;
+use crate::kinds::prelude::*;
 use posterior_gp::Observations;
-use posterior_linalg::random::Streams;
 use rand::seq::SliceRandom;
 use rand_distr::{Distribution, StandardNormal};
-use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 
 /// Curves.
@@ -51,7 +48,6 @@ pub(crate) enum Split {
 
 /// The table `[data]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct DataSettings {
     /// Inputs.
     pub(crate) points: usize,
@@ -65,7 +61,6 @@ pub(crate) struct DataSettings {
 
 /// Test blocks of a curve, from 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Blocks {
     /// Five.
     pub(crate) five: Vec<usize>,
@@ -77,7 +72,7 @@ pub(crate) struct Blocks {
 
 impl Blocks {
     /// Refuses blocks that the rule does not allow.
-    pub(crate) fn check(&self) -> Result<(), ExperimentError> {
+    pub(crate) fn check(&self) -> Result<()> {
         for (blocks, count) in [(&self.five, 5), (&self.ten, 10)] {
             let allowed = blocks.iter().all(|b| (OUTER..BLOCKS - OUTER).contains(b));
             if blocks.len() != count || !allowed || blocks.windows(2).any(|w| w[0] >= w[1]) {
@@ -105,11 +100,11 @@ impl Blocks {
 
 impl DataSettings {
     /// Refuses numbers without a meaning.
-    pub(crate) fn check(&self) -> Result<(), ExperimentError> {
+    pub(crate) fn check(&self) -> Result<()> {
         if !self.points.is_multiple_of(BLOCKS) || !(60..=100_000).contains(&self.points) {
             return refused(format!("[data]: `points` are from 60 to 100000, a multiple of {BLOCKS}"));
         }
-        if !(self.noise > 0.0 && self.noise.is_finite()) {
+        if !positive(self.noise) {
             return refused("[data]: `noise` is a positive standard deviation");
         }
         if !(self.train > 0.0 && self.train < 1.0) {
@@ -119,12 +114,7 @@ impl DataSettings {
     }
 
     /// A curve (its number from 1) without the rows of its test blocks. Noise is one stream for all curves, the split of the other rows one for each.
-    pub(crate) fn problem(
-        &self,
-        number: usize,
-        blocks: &[usize],
-        streams: Streams,
-    ) -> Result<Problem, ExperimentError> {
+    pub(crate) fn problem(&self, number: usize, blocks: &[usize], streams: Streams) -> Result<Problem> {
         let n = self.points;
         let mut rng = streams.stream("experiment/generalised-noise");
         let x: Vec<f64> = (0..n).map(|i| -2.0 + 4.0 * i as f64 / (n - 1) as f64).collect();
@@ -142,7 +132,7 @@ impl DataSettings {
         let mut held = rest.split_off((self.train * rest.len() as f64).round() as usize);
         rest.sort_unstable();
         held.sort_unstable();
-        let of = |rows: &[usize]| -> Result<Observations, ExperimentError> {
+        let of = |rows: &[usize]| -> Result<Observations> {
             let column = |values: &[f64]| Mat::from_fn(rows.len(), 1, |i, _| values[rows[i]]);
             Ok(Observations::new(column(&x), column(&y), None)?)
         };

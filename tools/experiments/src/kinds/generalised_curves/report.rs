@@ -5,9 +5,7 @@ use super::problem::Problem;
 use super::sweep::{OfCurve, Sweep};
 use super::tallies::{median, tallies};
 use super::training::Scores;
-use crate::measured::{Measured, NumberTable};
-use posterior_report::SummaryRow;
-use serde_json::{Map, Value, json};
+use crate::kinds::prelude::*;
 
 /// The words for a configuration in one cell.
 fn words(configuration: &Configuration) -> String {
@@ -25,12 +23,8 @@ fn numbers(configuration: &Configuration, scores: Option<&Scores>, problem: &Pro
     let rows = problem.rows().map(|rows| rows as f64);
     let parts = [s.train, s.validation, s.test];
     let full = parts.iter().zip(rows).map(|(nll, n)| nll * n).sum::<f64>() / rows.iter().sum::<f64>();
-    let more = json!({
-        "train": s.train, "validation": s.validation, "test": s.test, "full": full, "untempered": s.untempered,
-        "rmse": s.rmse, "coverage_90": s.coverage_90, "alpha": s.alpha, "risk": s.risk,
-        "regularisation": s.regularisation, "points": s.points, "steps": s.steps, "floored": s.floored,
-    });
-    out.extend(more.as_object().cloned().unwrap_or_default());
+    out.insert("full".into(), json!(full));
+    out.extend(json!(s).as_object().cloned().unwrap_or_default());
     out
 }
 
@@ -67,6 +61,12 @@ fn over_curves(sweep: &Sweep<'_>, way: usize) -> Value {
     let mean = |of: &[&Scores], value: fn(&Scores) -> f64| {
         of.iter().map(|s| value(s)).sum::<f64>() / of.len() as f64
     };
+    let means = |of: &[&Scores]| {
+        json!({
+            "train": mean(of, |s| s.train), "validation": mean(of, |s| s.validation),
+            "test": mean(of, |s| s.test), "coverage_90": mean(of, |s| s.coverage_90),
+        })
+    };
     let fits: Vec<usize> = (0..sweep.tasks.len()).filter(|i| sweep.tasks[*i].way == way).collect();
     let found: Vec<&Scores> = fits.iter().filter_map(|i| scores(*i)).collect();
     let ranks: Vec<f64> = curves.iter().filter_map(|c| c.rank()).map(|r| r as f64).collect();
@@ -82,14 +82,8 @@ fn over_curves(sweep: &Sweep<'_>, way: usize) -> Value {
         "median_rank": median(ranks),
         "worst_validation": best.iter().map(|s| s.validation).fold(f64::NEG_INFINITY, f64::max),
         "least_validation": best.iter().map(|s| s.validation).fold(f64::INFINITY, f64::min),
-        "ours": {
-            "train": mean(&best, |s| s.train), "validation": mean(&best, |s| s.validation),
-            "test": mean(&best, |s| s.test), "coverage_90": mean(&best, |s| s.coverage_90),
-        },
-        "published": {
-            "train": mean(&published, |s| s.train), "validation": mean(&published, |s| s.validation),
-            "test": mean(&published, |s| s.test), "coverage_90": mean(&published, |s| s.coverage_90),
-        },
+        "ours": means(&best),
+        "published": means(&published),
     })
 }
 
@@ -176,10 +170,7 @@ pub(super) fn measured(sweep: &Sweep<'_>) -> Measured {
         });
         let mut options = Map::new();
         for (option, values) in tallies(sweep, way) {
-            let own = values.iter().map(|t| {
-                let numbers = json!({"wins": t.wins, "published": t.published, "median": t.median, "rank": t.rank, "fits": t.fits});
-                (t.value.clone(), numbers)
-            });
+            let own = values.iter().map(|t| (t.value.clone(), json!(t)));
             options.insert(option.into(), Value::Object(own.collect()));
         }
         ways.insert(

@@ -1,18 +1,14 @@
 //! **The fits of a sweep**: for each way of learning and each curve every configuration, with priors that are shared, and the best of them.
 
 use super::configuration::Configuration;
-use super::prior::{LearnedPrior, LearningSettings, PriorKernel};
+use super::prior::{LearnedPrior, LearningSettings, PriorKernel, signal};
 use super::problem::{Blocks, DataSettings, Problem, some};
 use super::training::{Band, Scores, Trained, TrainingSettings};
 use super::workers::{Stage, each};
 use super::{CurveSettings, Settings};
-use crate::context::Context;
-use crate::error::ExperimentError;
+use crate::kinds::prelude::*;
 use posterior_gp::generalised::{Breakdown, ReferenceProcess};
-use posterior_linalg::random::Streams;
 use posterior_linear::low_rank::ValidationScore;
-use posterior_report::Note;
-use serde::{Deserialize, Serialize};
 use std::sync::atomic::AtomicBool;
 
 /// Names of the stages, in progress and journal.
@@ -101,13 +97,13 @@ fn training_of(training: &TrainingSettings, configuration: &Configuration) -> Tr
     TrainingSettings { steps, seconds: None, milliseconds: Default::default(), ..training.clone() }
 }
 
-fn shown<V>(result: Result<V, ExperimentError>) -> Outcome<V> {
+fn shown<V>(result: Result<V>) -> Outcome<V> {
     result.map_err(|error| error.to_string())
 }
 
 impl<'a> Sweep<'a> {
     /// Fits everything that no earlier run has finished.
-    pub(super) fn new(settings: &'a Settings, context: &mut Context<'_>) -> Result<Self, ExperimentError> {
+    pub(super) fn new(settings: &'a Settings, context: &mut Context<'_>) -> Result<Self> {
         let streams = Streams::new(context.seed);
         let problem = |number: &usize| {
             settings.data.problem(*number, blocks(settings, settings.curve(*number)?), streams)
@@ -124,7 +120,7 @@ impl<'a> Sweep<'a> {
             |task, stop| {
                 let (problem, way) = (&sweep.problems[task.curve], &settings.ways[task.way]);
                 let asked = (task.kernel, task.points);
-                Ok(stopped(LearnedPrior::learn(problem, asked, way, streams, stop)))
+                Ok(stopped(LearnedPrior::learn(problem, asked, way, streams, &mut || signal(stop))))
             },
         )?;
         sweep.found = each(
@@ -162,7 +158,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// Fits; nothing if it is told to stop.
-    fn train(&self, task: &FitTask, stop: &AtomicBool) -> Result<Option<Trained>, ExperimentError> {
+    fn train(&self, task: &FitTask, stop: &AtomicBool) -> Result<Option<Trained>> {
         let (problem, way) = (&self.problems[task.curve], &self.settings.ways[task.way]);
         let (prior, configuration) = (self.prior(task)?, &task.configuration);
         let reference: ReferenceProcess = prior.reference(
@@ -171,10 +167,12 @@ impl<'a> Sweep<'a> {
             way.noise_in,
             self.streams,
         )?;
-        Trained::new(problem, reference, &self.settings.training, configuration, self.streams, stop)
+        Trained::new(problem, reference, &self.settings.training, configuration, self.streams, &mut || {
+            signal(stop)
+        })
     }
 
-    fn prior(&self, task: &FitTask) -> Result<&LearnedPrior, ExperimentError> {
+    fn prior(&self, task: &FitTask) -> Result<&LearnedPrior> {
         let failed = |problem: &String| ExperimentError::Setting(format!("no prior was learned: {problem}"));
         self.priors[task.prior].as_ref().map_err(failed)
     }
@@ -211,7 +209,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// The best fit of each curve in each way of learning, and the published winner, once more for pictures.
-    pub(super) fn draw(&self, context: &mut Context<'_>) -> Result<Vec<(FitTask, Drawn)>, ExperimentError> {
+    pub(super) fn draw(&self, context: &mut Context<'_>) -> Result<Vec<(FitTask, Drawn)>> {
         let mut tasks: Vec<FitTask> = Vec::new();
         for way in 0..self.settings.ways.len() {
             for curve in 0..self.problems.len() {
@@ -265,7 +263,7 @@ impl OfCurve<'_> {
 }
 
 /// An interruption is no result, an error is one.
-fn stopped<V>(result: Result<Option<V>, ExperimentError>) -> Option<Outcome<V>> {
+fn stopped<V>(result: Result<Option<V>>) -> Option<Outcome<V>> {
     shown(result).transpose()
 }
 
@@ -275,10 +273,7 @@ fn blocks<'a>(settings: &Settings, known: &'a CurveSettings) -> &'a [usize] {
 }
 
 /// Priors, each once, and fits.
-fn tasks(
-    settings: &Settings,
-    problems: &[Problem],
-) -> Result<(Vec<PriorTask>, Vec<FitTask>), ExperimentError> {
+fn tasks(settings: &Settings, problems: &[Problem]) -> Result<(Vec<PriorTask>, Vec<FitTask>)> {
     let (mut priors, mut fits): (Vec<PriorTask>, Vec<FitTask>) = (Vec::new(), Vec::new());
     for way in 0..settings.ways.len() {
         for (curve, problem) in problems.iter().enumerate() {

@@ -2,12 +2,15 @@
 
 use super::configuration::OPTIONS;
 use super::sweep::Sweep;
+use posterior_metrics::mid_ranks;
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// One value of an option.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Tally {
     /// Its name.
+    #[serde(skip)]
     pub(super) value: String,
     /// Fits with a result.
     pub(super) fits: usize,
@@ -29,16 +32,6 @@ pub(super) fn median(mut values: Vec<f64>) -> f64 {
         0 => f64::NAN,
         _ => 0.5 * (values[(n - 1) / 2] + values[n / 2]),
     }
-}
-
-/// The rank of each number among the others, from 1.
-fn ranks(values: &[f64]) -> Vec<f64> {
-    let rank = |v: &f64| {
-        let below = values.iter().filter(|other| *other < v).count();
-        let equal = values.iter().filter(|other| *other == v).count();
-        below as f64 + 0.5 * (equal as f64 + 1.0)
-    };
-    values.iter().map(rank).collect()
 }
 
 /// Values of each option, in the order of the grid; those of published winners that are not in it are left out.
@@ -73,7 +66,7 @@ fn of_option(sweep: &Sweep<'_>, way: usize, option: usize) -> Vec<Tally> {
     for of_curve in &of_curves {
         let there: Vec<usize> = (0..names.len()).filter(|k| of_curve.contains_key(&names[*k])).collect();
         let medians: Vec<f64> = there.iter().map(|k| median(of_curve[&names[*k]].clone())).collect();
-        for (k, rank) in there.iter().zip(ranks(&medians)) {
+        for (k, rank) in there.iter().zip(mid_ranks(&medians)) {
             rank_sums[*k].0 += rank;
             rank_sums[*k].1 += 1;
         }
@@ -104,6 +97,6 @@ mod tests {
         assert_eq!(median(vec![3.0]), 3.0);
         assert_eq!(median(vec![4.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(vec![4.0, 1.0, 2.0, 8.0]), 3.0);
-        assert_eq!(ranks(&[0.5, 2.0, 0.5, 1.0]), [1.5, 4.0, 1.5, 3.0]);
+        assert_eq!(mid_ranks(&[0.5, 2.0, 0.5, 1.0]), [1.5, 4.0, 1.5, 3.0]);
     }
 }

@@ -1,9 +1,9 @@
 //! The files of the project, and sweeps that are small.
 
 use super::Settings;
-use crate::{Experiment, ExperimentError, Outcome, RunOptions, run};
+use crate::kinds::prelude::*;
+use crate::{Experiment, Outcome, RunOptions, run};
 use posterior_optim::Signal;
-use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -4,10 +4,9 @@
 
 use super::configuration::{Configuration, Named};
 use super::mean::MeanNetwork;
-use super::prior::{UNITS, signal};
+use super::prior::UNITS;
 use super::problem::Problem;
-use crate::error::{ExperimentError, refused};
-use faer::Mat;
+use crate::kinds::prelude::*;
 use posterior_gp::generalised::{
     Breakdown, Coordinates, Family, GeneralisedData, GeneralisedFit, GeneralisedGp, GeneralisedObjective,
     GeneralisedOptions, Reduction, ReferenceProcess, Risk, Tempered, TemperingMethod, VariationalMean,
@@ -15,14 +14,11 @@ use posterior_gp::generalised::{
 };
 use posterior_gp::{GpError, Observations, Posterior};
 use posterior_likelihoods::{CloneLikelihood, Gaussian};
-use posterior_linalg::random::Streams;
 use posterior_linear::low_rank::ValidationScore;
 use posterior_linear::training::Patience;
 use posterior_metrics::{Gaussians, RegressionScores};
-use posterior_optim::{Reason, UpdateRule};
-use serde::{Deserialize, Serialize};
+use posterior_optim::{Reason, Signal, UpdateRule};
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 /// Rows that a regulariser of matrices looks at together.
@@ -30,7 +26,6 @@ const TOGETHER: usize = 128;
 
 /// The table `[training]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct TrainingSettings {
     /// What is asked of the data.
     pub(crate) risk: Risk,
@@ -59,8 +54,7 @@ pub(crate) struct TrainingSettings {
 
 impl TrainingSettings {
     /// Refuses numbers without a meaning.
-    pub(crate) fn check(&self) -> Result<(), ExperimentError> {
-        let positive = |v: f64| v > 0.0 && v.is_finite();
+    pub(crate) fn check(&self) -> Result<()> {
         if !positive(self.weight) || !positive(self.least_variance) {
             return refused("[training]: `weight` and `least_variance` are positive");
         }
@@ -171,10 +165,7 @@ pub(crate) struct Scores {
 }
 
 /// Scores of the tempered process on some rows.
-pub(crate) fn scored(
-    model: &GeneralisedGp,
-    rows: &Observations,
-) -> Result<RegressionScores, ExperimentError> {
+pub(crate) fn scored(model: &GeneralisedGp, rows: &Observations) -> Result<RegressionScores> {
     let found = model.predict(rows.inputs())?;
     let truths: Vec<f64> = rows.targets().col(0).iter().copied().collect();
     let means: Vec<f64> = found.mean.col_as_slice(0).to_vec();
@@ -192,8 +183,8 @@ impl Trained {
         training: &TrainingSettings,
         configuration: &Configuration,
         streams: Streams,
-        stop: &AtomicBool,
-    ) -> Result<Option<Self>, ExperimentError> {
+        observer: &mut dyn FnMut() -> Signal,
+    ) -> Result<Option<Self>> {
         let clock = Instant::now();
         let noise = training.least_variance * problem.target_variance();
         let mean = VariationalMean::Embedding(Box::new(MeanNetwork::drawn(UNITS, streams)));
@@ -207,7 +198,7 @@ impl Trained {
         let options = training.options(configuration);
         let judges = training.patience.map(|_| held);
         let GeneralisedFit { model, reason, steps, state, .. } =
-            fit_generalised(begun, rows, judges, &options, None, &mut |_, _| signal(stop))?;
+            fit_generalised(begun, rows, judges, &options, None, &mut |_, _| observer())?;
         if reason == Reason::Interrupted {
             return Ok(None);
         }
@@ -222,7 +213,7 @@ impl Trained {
     ///
     /// # Errors
     /// Predictions that are no numbers.
-    pub(crate) fn scores(&self, problem: &Problem) -> Result<Scores, ExperimentError> {
+    pub(crate) fn scores(&self, problem: &Problem) -> Result<Scores> {
         let test = scored(&self.after, &problem.test)?;
         let last = self.history.last();
         Ok(Scores {

@@ -3,9 +3,7 @@
 //!
 //! Finished fits reach the journal in the order in which they end; a run that is interrupted keeps them, and those under way are given up at their next step.
 
-use crate::context::Context;
-use crate::error::ExperimentError;
-use serde::Serialize;
+use crate::kinds::prelude::*;
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -33,8 +31,8 @@ pub(in crate::kinds) fn each<T: Sync, D: Debug, V: Serialize + DeserializeOwned 
     tasks: &[T],
     context: &mut Context<'_>,
     depends: impl Fn(&T) -> D,
-    work: impl Fn(&T, &AtomicBool) -> Result<Option<V>, ExperimentError> + Sync,
-) -> Result<Vec<V>, ExperimentError> {
+    work: impl Fn(&T, &AtomicBool) -> Result<Option<V>> + Sync,
+) -> Result<Vec<V>> {
     let mut found: Vec<Option<V>> = Vec::with_capacity(tasks.len());
     for task in tasks {
         found.push(context.known(stage.name, &depends(task)));
@@ -50,7 +48,7 @@ pub(in crate::kinds) fn each<T: Sync, D: Debug, V: Serialize + DeserializeOwned 
             let sender = sender.clone();
             let (open, next, stop, work) = (&open, &next, &stop, &work);
             scope.spawn(move || {
-                let own = |sender: mpsc::Sender<(usize, Result<Option<V>, ExperimentError>)>| {
+                let own = |sender: mpsc::Sender<(usize, Result<Option<V>>)>| {
                     while !stop.load(Ordering::Relaxed) {
                         let Some(&i) = open.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
                         if sender.send((i, work(&tasks[i], stop))).is_err() {
@@ -89,35 +87,4 @@ pub(in crate::kinds) fn each<T: Sync, D: Debug, V: Serialize + DeserializeOwned 
     })?;
     // Every task that was not interrupted has a result.
     found.into_iter().collect::<Option<Vec<V>>>().ok_or(ExperimentError::Interrupted)
-}
-
-/// One piece of work beside the observer, which may end it: `work` is told to stop and then gives nothing. `place` is what stands done, of how much.
-///
-/// # Errors
-/// That of `work`; [`ExperimentError::Interrupted`].
-pub(in crate::kinds) fn alone<V: Send>(
-    name: &str,
-    (done, all): (usize, usize),
-    context: &mut Context<'_>,
-    work: impl FnOnce(&AtomicBool) -> Result<Option<V>, ExperimentError> + Send,
-) -> Result<V, ExperimentError> {
-    let stop = AtomicBool::new(false);
-    let (sender, receiver) = mpsc::channel();
-    let found = thread::scope(|scope| {
-        let stop = &stop;
-        // Whoever does not listen any more has asked it to stop.
-        scope.spawn(move || drop(sender.send(work(stop))));
-        loop {
-            match receiver.recv_timeout(PATIENCE) {
-                Ok(found) => break found,
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break Ok(None),
-            }
-            if let Err(error) = context.step(name, done, all) {
-                stop.store(true, Ordering::Relaxed);
-                break Err(error);
-            }
-        }
-    })?;
-    found.ok_or(ExperimentError::Interrupted)
 }

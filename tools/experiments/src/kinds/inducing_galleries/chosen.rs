@@ -5,10 +5,7 @@
 use super::Settings;
 use super::classes::ClassImages;
 use super::method::{MethodSettings, Prior};
-use crate::context::Context;
-use crate::error::ExperimentError;
-use crate::toy::mean;
-use faer::{Mat, MatRef};
+use crate::kinds::prelude::*;
 use posterior_gp::exact::ExactGp;
 use posterior_gp::generalised::{
     ClassAlternation, ClassLearningOptions, LearnedClasses, Selector, learn_class_references, select_rows,
@@ -18,9 +15,7 @@ use posterior_kernels::inducing::{Whitening, random_rows};
 use posterior_kernels::{Kernel, diagonal, gram};
 use posterior_likelihoods::{Gaussian, RobustMax};
 use posterior_linalg::cholesky::JitterPolicy;
-use posterior_linalg::random::Streams;
 use posterior_optim::{Adaptive, Optimiser, UpdateRule};
-use serde::{Deserialize, Serialize};
 
 /// The least noise variance that is learned; turns begin with 1.
 const LEAST_NOISE: f64 = 1e-6;
@@ -61,16 +56,25 @@ pub(crate) fn by_chance(images: usize, points: usize, (class, streams): (usize, 
     random_rows(images, points, streams.child("experiment/gallery-random", class as u64))
 }
 
+impl Chosen {
+    /// Rows that a kernel on x chose, beside as many by chance.
+    fn judged(
+        kernel: &dyn Kernel<f64>,
+        x: MatRef<'_, f64>,
+        rows: Vec<usize>,
+        chance: &[usize],
+    ) -> Result<Self> {
+        let judged = Some([Under::of(kernel, x, &rows)?, Under::of(kernel, x, chance)?]);
+        Ok(Self { rows, judged })
+    }
+}
+
 impl Under {
     /// Some rows of x. Cost `n m` entries of the kernel and `n m²` flops.
     ///
     /// # Errors
     /// Rows whose matrix cannot be factored.
-    pub(crate) fn of(
-        kernel: &dyn Kernel<f64>,
-        x: MatRef<'_, f64>,
-        rows: &[usize],
-    ) -> Result<Self, ExperimentError> {
+    pub(crate) fn of(kernel: &dyn Kernel<f64>, x: MatRef<'_, f64>, rows: &[usize]) -> Result<Self> {
         let z = Mat::from_fn(rows.len(), x.ncols(), |i, j| x[(rows[i], j)]);
         let z = z.as_ref();
         let whitening = Whitening::new(kernel, z, 0.0, JitterPolicy::default()).map_err(GpError::from)?;
@@ -98,7 +102,7 @@ pub(crate) fn choose(
     method: &MethodSettings,
     images: &ClassImages,
     context: &mut Context<'_>,
-) -> Result<Vec<Chosen>, ExperimentError> {
+) -> Result<Vec<Chosen>> {
     let (points, streams) = (settings.points, Streams::new(context.seed));
     let of_class = |class: usize| {
         context.step(&method.name, class, images.classes())?;
@@ -113,9 +117,7 @@ pub(crate) fn choose(
             let (kernel, x) = prior.at(pixels.as_ref())?;
             let own = streams.child("experiment/gallery-choice", class as u64);
             let rows = select_rows(Selector::GreedyVariance, kernel, x.as_ref(), points, own)?;
-            let of = |rows: &[usize]| Under::of(kernel, x.as_ref(), rows);
-            let judged = Some([of(&rows)?, of(&chance)?]);
-            Ok(Chosen { rows, judged })
+            Chosen::judged(kernel, x.as_ref(), rows, &chance)
         })
     };
     (0..images.classes()).map(of_class).collect()
@@ -130,17 +132,17 @@ pub(crate) fn learn(
     method: &MethodSettings,
     images: &ClassImages,
     context: &mut Context<'_>,
-) -> Result<(Vec<Chosen>, Vec<Learned>), ExperimentError> {
+) -> Result<(Vec<Chosen>, Vec<Learned>)> {
     let (points, streams) = (settings.points, Streams::new(context.seed));
     let steps = method.epochs.unwrap_or_default();
     context.step(&method.name, 0, steps)?;
     let depends = (points, &settings.data, &settings.learning, method.depends(&settings.networks));
     context.once("learned choices", &depends, |context| {
-        let prior = |class: usize| -> Result<Prior, ExperimentError> {
+        let prior = |class: usize| -> Result<Prior> {
             let found = method.prior(&settings.networks, images, (class, streams))?;
             found.ok_or_else(|| ExperimentError::Setting("`epochs` belong to a `kernel`".into()))
         };
-        let begun = |class: usize| -> Result<ExactGp, ExperimentError> {
+        let begun = |class: usize| -> Result<ExactGp> {
             let noise = Gaussian::new(1.0, LEAST_NOISE);
             Ok(ExactGp::new(prior(class)?.whole(), MeanForm::Constant, noise, images.pixels(), 1))
         };
@@ -164,13 +166,11 @@ pub(crate) fn learn(
         if interrupted {
             return Err(ExperimentError::Interrupted);
         }
-        let of_class = |(class, rows): (usize, Vec<usize>)| -> Result<Chosen, ExperimentError> {
+        let of_class = |(class, rows): (usize, Vec<usize>)| -> Result<Chosen> {
             let learned = prior(class)?.with_values(&models[class].kernel().values());
             let (kernel, x) = learned.at(inputs[class].as_ref())?;
             let chance = by_chance(settings.data.images, points, (class, streams));
-            let of = |rows: &[usize]| Under::of(kernel, x.as_ref(), rows);
-            let judged = Some([of(&rows)?, of(&chance)?]);
-            Ok(Chosen { rows, judged })
+            Chosen::judged(kernel, x.as_ref(), rows, &chance)
         };
         let of_turn = |turn: &ClassAlternation| {
             let pairs = turn.rows.iter().zip(&rows);

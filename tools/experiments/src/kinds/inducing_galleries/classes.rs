@@ -1,15 +1,12 @@
 //! Grey images, class by class.
 
-use crate::error::{ExperimentError, refused};
 use crate::images::{SIDE, idx_files, spots};
+use crate::kinds::prelude::*;
 use crate::pictures::Pictures;
-use faer::Mat;
-use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
 /// The table `[data]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct DataSettings {
     /// Folder with the IDX files of MNIST's training images or a sibling's, counted from the experiment's file; empty: images are made up.
     pub(crate) folder: PathBuf,
@@ -31,11 +28,11 @@ const MOST_MADE_UP: usize = 100_000;
 
 impl DataSettings {
     /// Refuses numbers without a meaning.
-    pub(crate) fn check(&self) -> Result<(), ExperimentError> {
+    pub(crate) fn check(&self) -> Result<()> {
         if !(2..=256).contains(&self.classes) || self.images < 2 {
             return refused("[data]: `classes` are from 2 to 256, `images` of each at least 2");
         }
-        if !(self.scale > 0.0 && self.scale.is_finite()) {
+        if !positive(self.scale) {
             return refused(
                 "[data]: `scale` is positive; 1 leaves bytes as they are, 1/255 makes them 0 to 1",
             );
@@ -51,7 +48,7 @@ impl DataSettings {
     ///
     /// # Errors
     /// [`ExperimentError::MissingData`] where files are not there; damaged files, or of something else; a class of too few images.
-    pub(crate) fn read(&self, base: &Path) -> Result<ClassImages, ExperimentError> {
+    pub(crate) fn read(&self, base: &Path) -> Result<ClassImages> {
         let pictures = if self.folder.as_os_str().is_empty() {
             let (bytes, labels) = spots("train", self.classes * self.images, self.classes);
             Pictures { shape: [1, SIDE, SIDE], bytes, labels }

@@ -1,20 +1,16 @@
 //! Ways to choose: by chance, or by greedy variance under a kernel, on pixels or behind a network that may have learned.
 
 use super::classes::ClassImages;
-use crate::error::{ExperimentError, refused};
+use crate::kinds::prelude::*;
 use crate::training::architecture;
-use faer::{Mat, MatRef};
 use posterior_kernels::{Kernel, KernelExpression};
-use posterior_linalg::random::Streams;
 use posterior_networks::Network;
 use posterior_optim::Parameters;
 use posterior_tangent::{MappedKernel, NetworkEmbedding};
-use serde::Deserialize;
 use toml::Table;
 
 /// A table `[[method]]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct MethodSettings {
     /// Its name in numbers.
     pub(crate) name: String,
@@ -28,7 +24,7 @@ pub(crate) struct MethodSettings {
 
 impl MethodSettings {
     /// Refuses what has no meaning.
-    pub(crate) fn check(&self, networks: &Table) -> Result<(), ExperimentError> {
+    pub(crate) fn check(&self, networks: &Table) -> Result<()> {
         let refuse = |problem: String| refused(format!("[[method]] `{}`: {problem}", self.name));
         if self.name.is_empty() || self.name.contains('.') {
             return refused("[[method]]: `name` is a word without points");
@@ -55,7 +51,7 @@ impl MethodSettings {
     }
 
     /// The table of its network.
-    fn described<'a>(&self, networks: &'a Table) -> Result<&'a Table, ExperimentError> {
+    fn described<'a>(&self, networks: &'a Table) -> Result<&'a Table> {
         let name = self.network.as_deref().unwrap_or_default();
         let found = networks.get(name).and_then(toml::Value::as_table);
         found.ok_or_else(|| {
@@ -82,7 +78,7 @@ impl MethodSettings {
         networks: &Table,
         images: &ClassImages,
         (class, streams): (usize, Streams),
-    ) -> Result<Option<Prior>, ExperimentError> {
+    ) -> Result<Option<Prior>> {
         let Some(text) = &self.kernel else { return Ok(None) };
         let [height, width] = images.sides;
         let refuse = |problem: String| {
@@ -91,7 +87,7 @@ impl MethodSettings {
                 self.name
             ))
         };
-        let kernel = |prefix: &str, columns: usize| -> Result<Box<dyn Kernel<f64>>, ExperimentError> {
+        let kernel = |prefix: &str, columns: usize| -> Result<Box<dyn Kernel<f64>>> {
             let names: Vec<String> = (1..=columns).map(|column| format!("{prefix}{column}")).collect();
             let parsed: KernelExpression = text.parse()?;
             parsed.build(&names).map_err(|error| refuse(error.to_string()))
@@ -144,7 +140,7 @@ impl Prior {
     ///
     /// # Errors
     /// What the network refuses.
-    pub(crate) fn at(&self, x: MatRef<'_, f64>) -> Result<(&dyn Kernel<f64>, Mat<f64>), ExperimentError> {
+    pub(crate) fn at(&self, x: MatRef<'_, f64>) -> Result<(&dyn Kernel<f64>, Mat<f64>)> {
         Ok(match self {
             Self::OnPixels(kernel) => (&**kernel, x.to_owned()),
             Self::Behind(kernel) => (kernel.base(), kernel.map().embedded(x)?),

@@ -16,25 +16,16 @@ mod method;
 mod mosaic;
 mod pixels;
 
-use super::Checked;
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use crate::measured::{Measured, NumberTable};
-use crate::toy::mean;
-use crate::unknown_keys::UnknownKeys;
+use crate::kinds::prelude::*;
+use crate::numbers::averages;
 use chosen::{Chosen, Learned};
 use classes::{ClassImages, DataSettings};
 use method::MethodSettings;
 use pixels::Reference;
-use posterior_linalg::random::Streams;
-use posterior_report::SummaryRow;
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
 use toml::Table;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     data: DataSettings,
     /// Images chosen of each class.
@@ -50,7 +41,6 @@ pub(crate) struct Settings {
 
 /// The table `[learning]`, of methods with `epochs`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct LearningSettings {
     /// Turns of learning; images are chosen before each and after the last.
     turns: usize,
@@ -63,16 +53,7 @@ pub(crate) struct LearningSettings {
 }
 
 impl Checked for Settings {
-    fn check_keys(table: &Table) -> Result<(), ExperimentError> {
-        UnknownKeys::default()
-            .of::<Self>("", table)
-            .under::<DataSettings>("data", table)
-            .under::<LearningSettings>("learning", table)
-            .under::<MethodSettings>("method", table)
-            .refuse()
-    }
-
-    fn check(&self) -> Result<(), ExperimentError> {
+    fn check(&self) -> Result<()> {
         self.data.check()?;
         let (points, images) = (self.points, self.data.images);
         if points == 0 || points > images {
@@ -81,7 +62,7 @@ impl Checked for Settings {
             ));
         }
         let LearningSettings { turns, rate, least_risk, error_rate } = self.learning;
-        if !((1..=100).contains(&turns) && rate > 0.0 && rate.is_finite()) || least_risk.is_nan() {
+        if !((1..=100).contains(&turns) && positive(rate)) || least_risk.is_nan() {
             return refused(
                 "[learning]: `turns` are from 1 to 100, `rate` is positive, `least_risk` a number",
             );
@@ -89,8 +70,7 @@ impl Checked for Settings {
         if !(error_rate > 0.0 && error_rate < 1.0) {
             return refused("[learning]: `error_rate` is between 0 and 1");
         }
-        let named = |i: usize| self.methods[..i].iter().any(|m| m.name == self.methods[i].name);
-        if self.methods.is_empty() || (0..self.methods.len()).any(named) {
+        if !each_once(&self.methods.iter().map(|m| &m.name).collect::<Vec<_>>()) {
             return refused("there is at least one [[method]], and no `name` twice");
         }
         self.methods.iter().try_for_each(|method| method.check(&self.networks))
@@ -109,7 +89,7 @@ impl Gallery {
         method: &MethodSettings,
         images: &ClassImages,
         context: &mut Context<'_>,
-    ) -> Result<Self, ExperimentError> {
+    ) -> Result<Self> {
         let (chosen, learned) = match method.epochs {
             Some(_) => chosen::learn(settings, method, images, context)?,
             None => (chosen::choose(settings, method, images, context)?, Vec::new()),
@@ -118,61 +98,46 @@ impl Gallery {
     }
 
     /// Numbers, on average over classes and class by class.
-    fn numbers(
-        &self,
-        settings: &Settings,
-        references: &[Reference],
-        streams: Streams,
-    ) -> Result<Value, ExperimentError> {
+    fn numbers(&self, settings: &Settings, references: &[Reference], streams: Streams) -> Result<Value> {
         let mut classes = Vec::new();
         for (class, (choice, reference)) in self.chosen.iter().zip(references).enumerate() {
             let found = reference.judge(&choice.rows)?;
             let chance = chosen::by_chance(settings.data.images, settings.points, (class, streams));
             let shared = choice.rows.iter().filter(|row| chance.contains(row)).count();
             let by_chance = reference.judge(&chance)?;
-            let mut own = vec![
-                ("points", choice.rows.len() as f64),
-                ("pixels_explained", found.explained),
-                ("pixels_over_random", found.explained / by_chance.explained),
-                ("ink", found.ink),
-                ("spread", found.spread),
-                ("shared_with_random", shared as f64),
-            ];
+            let mut own = json!({
+                "points": choice.rows.len() as f64,
+                "pixels_explained": found.explained,
+                "pixels_over_random": found.explained / by_chance.explained,
+                "ink": found.ink,
+                "spread": found.spread,
+                "shared_with_random": shared as f64,
+            });
             if let Some([chosen, chance]) = choice.judged {
-                own.extend([
-                    ("explained", chosen.explained),
-                    ("explained_by_random", chance.explained),
-                    ("worst", chosen.worst),
-                    ("worst_by_random", chance.worst),
-                    ("correlation", chosen.correlation),
-                    ("correlation_by_random", chance.correlation),
-                ]);
+                own["explained"] = chosen.explained.into();
+                own["explained_by_random"] = chance.explained.into();
+                own["worst"] = chosen.worst.into();
+                own["worst_by_random"] = chance.worst.into();
+                own["correlation"] = chosen.correlation.into();
+                own["correlation_by_random"] = chance.correlation.into();
             }
             classes.push(own);
         }
-        let mut out = Map::new();
-        for (place, (key, _)) in classes[0].iter().enumerate() {
-            out.insert((*key).into(), json!(mean(classes.iter().map(|own| own[place].1))));
-        }
-        let by_class = |own: &Vec<(&str, f64)>| -> Map<String, Value> {
-            own.iter().map(|(key, value)| ((*key).to_string(), json!(value))).collect()
-        };
-        let classes = classes.iter().enumerate();
-        let classes: Map<String, Value> =
-            classes.map(|(class, own)| (class.to_string(), Value::Object(by_class(own)))).collect();
-        out.insert("classes".into(), Value::Object(classes));
+        let (mut out, _) = averages(&classes);
+        let each = classes.into_iter().enumerate().map(|(class, own)| (class.to_string(), own));
+        out["classes"] = Value::Object(each.collect());
         if let (Some(first), Some(last)) = (self.learned.first(), self.learned.last()) {
-            out.insert("first_risk".into(), json!(first.risk));
-            out.insert("risk".into(), json!(last.risk));
-            out.insert("kept".into(), json!(first.kept));
-            out.insert("steps".into(), json!(self.learned.iter().map(|turn| turn.steps).sum::<usize>()));
+            out["first_risk"] = first.risk.into();
+            out["risk"] = last.risk.into();
+            out["kept"] = first.kept.into();
+            out["steps"] = self.learned.iter().map(|turn| turn.steps).sum::<usize>().into();
         }
-        Ok(Value::Object(out))
+        Ok(out)
     }
 }
 
 /// Chooses by every method and shows what was chosen.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
     let streams = Streams::new(context.seed);
     let images = settings.data.read(context.folder)?;
     // What does not fit is refused before anything is computed.

@@ -2,8 +2,7 @@
 
 use super::chosen::Under;
 use super::classes::ClassImages;
-use crate::error::ExperimentError;
-use faer::Mat;
+use crate::kinds::prelude::*;
 use posterior_kernels::{Columns, Linear};
 
 /// Numbers of a choice of one class.
@@ -39,7 +38,7 @@ impl Reference {
     ///
     /// # Errors
     /// Images of which none differs from the class's mean.
-    pub(crate) fn judge(&self, rows: &[usize]) -> Result<Pixels, ExperimentError> {
+    pub(crate) fn judge(&self, rows: &[usize]) -> Result<Pixels> {
         let kernel = Linear::new("linear", Columns::all(self.centred.ncols()), false, 1.0);
         let x = self.centred.as_ref();
         let chosen = rows.len() as f64;

@@ -6,14 +6,12 @@ use super::method::{MethodSettings, Prior};
 use super::mosaic::mosaic;
 use super::pixels::Reference;
 use super::{Chosen, Settings};
-use crate::{Experiment, ExperimentError, Outcome, RunOptions, run};
-use faer::Mat;
+use crate::kinds::prelude::*;
+use crate::{Experiment, Outcome, RunOptions, run};
 use posterior_kernels::inducing::greedy_variance;
 use posterior_kernels::matrix::KernelMatrix;
 use posterior_kernels::{KernelExpression, gram};
-use posterior_linalg::random::Streams;
 use posterior_optim::Signal;
-use posterior_report::Item;
 use std::path::{Path, PathBuf};
 
 fn path() -> PathBuf {

@@ -2,23 +2,19 @@
 //!
 //! Any factors are right, and the nearer their posterior is, the less there is to anneal. Those of Laplace's approximation are hundreds of nats away where the prior is wide and short.
 
-use crate::error::{ExperimentError, refused};
+use crate::kinds::prelude::*;
 use crate::labels::Labelled;
-use faer::{Mat, MatRef};
 use posterior_gp::GpError;
 use posterior_gp::gaussianised::GaussianLabels;
 use posterior_kernels::{Kernel, gram};
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linalg::dense::product;
-use posterior_linalg::random::Streams;
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 
 /// How long it takes.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Annealing {
     /// Steps to the posterior.
     steps: usize,
@@ -49,7 +45,7 @@ struct Start {
 }
 
 impl Annealing {
-    pub(super) fn check(&self) -> Result<(), ExperimentError> {
+    pub(super) fn check(&self) -> Result<()> {
         if !(1..=1_000_000).contains(&self.steps) || !(2..=10_000).contains(&self.chains) {
             return refused("[annealing]: `steps` from 1 to 1000000, `chains` from 2 to 10000");
         }
@@ -63,7 +59,7 @@ impl Annealing {
         table: &Labelled,
         (prior, gaussian_labels): (f64, &GaussianLabels),
         streams: Streams,
-    ) -> Result<Estimate, ExperimentError> {
+    ) -> Result<Estimate> {
         let signs: Vec<f64> = table.y.iter().map(|y| if *y == 1 { 1.0 } else { -1.0 }).collect();
         let start = Start::new(gram(kernel, table.x.as_ref()), prior, gaussian_labels)?;
         let weights: Vec<f64> = (0..self.chains)
@@ -120,7 +116,7 @@ impl Annealing {
 
 impl Start {
     /// The posterior under pseudo-targets. Cost a few `n³` flops.
-    fn new(kernel: Mat<f64>, prior: f64, gaussian_labels: &GaussianLabels) -> Result<Self, ExperimentError> {
+    fn new(kernel: Mat<f64>, prior: f64, gaussian_labels: &GaussianLabels) -> Result<Self> {
         let n = kernel.nrows();
         let cholesky = |m: MatRef<'_, f64>| Cholesky::of(m, JitterPolicy::default()).map_err(GpError::from);
         let centres = gaussian_labels.targets.col_as_slice(0).to_vec();

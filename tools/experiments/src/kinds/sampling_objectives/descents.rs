@@ -3,19 +3,15 @@
 use super::Descents;
 use super::stored::Stored;
 use crate::classifier::{Classifier, exact_samples, leading};
-use crate::context::Context;
-use crate::error::ExperimentError;
-use crate::toy::{deviation, mean};
-use faer::{Mat, MatRef};
+use crate::kinds::prelude::*;
+use crate::toy::deviation;
 use posterior_laplace::PriorKind;
 use posterior_likelihoods::OutputLikelihood;
-use posterior_linalg::random::Streams;
 use posterior_linear::sampled::{
     Averaging, BatchGradient, DescentOptions, GradientVariances, Noise, Objective, SampleObjective,
     SampledError, SampledModel, descend, gradient_variances,
 };
 use posterior_optim::{Reason, Signal};
-use serde::{Deserialize, Serialize};
 
 /// What all descents share.
 pub(super) struct Problem {
@@ -81,11 +77,7 @@ fn relative_error(found: MatRef<'_, f64>, exact: MatRef<'_, f64>) -> f64 {
 
 impl Problem {
     /// Stores the features and solves for the samples.
-    pub(super) fn new(
-        own: &Descents,
-        classifier: &Classifier,
-        context: &mut Context<'_>,
-    ) -> Result<Self, ExperimentError> {
+    pub(super) fn new(own: &Descents, classifier: &Classifier, context: &mut Context<'_>) -> Result<Self> {
         let stored = Stored::of(classifier, context)?;
         let likelihood = classifier.likelihood.clone();
         let prior = classifier.prior(&PriorKind::Scalar, own.precision)?;
@@ -113,7 +105,7 @@ impl Problem {
         (name, objective): (&str, Objective),
         batch: usize,
         context: &mut Context<'_>,
-    ) -> Result<Errors, ExperimentError> {
+    ) -> Result<Errors> {
         let stage = format!("{name}, batches of {batch}");
         let mut descents = Vec::new();
         for share in &own.shares {
@@ -151,7 +143,7 @@ impl Problem {
         (batch, step_size, repeat): (usize, f64, usize),
         stage: &str,
         context: &mut Context<'_>,
-    ) -> Result<Option<Descended>, ExperimentError> {
+    ) -> Result<Option<Descended>> {
         let model = self.model();
         let per_epoch = (model.examples() / batch).max(1);
         let options = DescentOptions {
@@ -202,7 +194,7 @@ impl Problem {
         examples: usize,
         objectives: [Objective; 2],
         context: &mut Context<'_>,
-    ) -> Result<Variances, ExperimentError> {
+    ) -> Result<Variances> {
         let model = self.model();
         let numbers: Vec<usize> = (0..examples.min(model.examples())).collect();
         let mut tell = |done, all| context.tell("gradient variances", done, all);

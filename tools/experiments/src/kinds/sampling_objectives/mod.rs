@@ -12,21 +12,16 @@ mod descents;
 mod report;
 mod stored;
 
-use super::Checked;
 use crate::classifier::{NetworkSettings, Untrained};
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
 use crate::images::ImageSettings;
-use crate::measured::Measured;
+use crate::kinds::prelude::*;
 use crate::training::TrainingSettings;
 use descents::{Errors, Problem, Variances};
 use posterior_linear::sampled::Objective;
 use report::Found;
-use serde::Deserialize;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     data: ImageSettings,
     training: TrainingSettings,
@@ -40,7 +35,6 @@ pub(crate) struct Settings {
 
 /// The table `[descent]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Descents {
     /// The prior precision.
     precision: f64,
@@ -59,9 +53,8 @@ struct Descents {
 }
 
 impl Checked for Settings {
-    fn check(&self) -> Result<(), ExperimentError> {
+    fn check(&self) -> Result<()> {
         let own = &self.descent;
-        let positive = |v: f64| v > 0.0 && v.is_finite();
         if self.batches.is_empty() || self.batches[0] == 0 || !self.batches.is_sorted_by(|a, b| a < b) {
             return refused("`batches` are sizes of batches, ascending, at least one");
         }
@@ -88,22 +81,8 @@ impl Checked for Settings {
 const OBJECTIVES: [(&str, Objective); 2] =
     [("low-variance", Objective::LowVariance), ("standard", Objective::Standard)];
 
-/// What descents share, made when the first part needs it: a run that has all its parts needs none.
-fn ready<'p>(
-    problem: &'p mut Option<Problem>,
-    own: &Descents,
-    untrained: &mut Untrained<'_>,
-    context: &mut Context<'_>,
-) -> Result<&'p Problem, ExperimentError> {
-    let made = match problem.take() {
-        Some(made) => made,
-        None => Problem::new(own, untrained.trained(context)?, context)?,
-    };
-    Ok(problem.insert(made))
-}
-
 /// Trains the network, solves for samples exactly, and descends.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
     let own = &settings.descent;
     let mut untrained = Untrained::new(&settings.data, &settings.training, &settings.network);
     let (fact, _) = untrained.fact(context)?;
@@ -114,7 +93,8 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
         for &batch in &settings.batches {
             let stage = format!("{}, batches of {batch}", one.0);
             let errors: Errors = context.once(&stage, &depends, |context| {
-                ready(&mut problem, own, &mut untrained, context)?.errors(own, one, batch, context)
+                made(&mut problem, || Problem::new(own, untrained.trained(context)?, context))?
+                    .errors(own, one, batch, context)
             })?;
             if errors.errors.is_empty() {
                 return refused(format!("{stage}: every step size diverges: add smaller `shares`"));
@@ -125,7 +105,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
     let variances: Variances =
         context.once("gradient variances", &(depends, settings.examples), |context| {
             let objectives = OBJECTIVES.map(|o| o.1);
-            let problem = ready(&mut problem, own, &mut untrained, context)?;
+            let problem = made(&mut problem, || Problem::new(own, untrained.trained(context)?, context))?;
             problem.variances(own, settings.examples, objectives, context)
         })?;
     Ok(report::measured(settings, fact, &found, &variances))

@@ -2,9 +2,7 @@
 
 use super::descents::{Errors, Variances};
 use super::{OBJECTIVES, Settings};
-use crate::measured::{Measured, NumberTable};
-use posterior_report::{Curves, Line, SummaryRow};
-use serde_json::{Map, Value, json};
+use crate::kinds::prelude::*;
 
 /// Descents with their objective and size of batches.
 pub(super) type Found = (&'static str, usize, Errors);
@@ -72,13 +70,9 @@ pub(super) fn measured(
         )
     };
     let line = |(name, batch, errors): &Found| {
-        let (x, y) = errors.points.iter().map(|p| (p.0 as f64, p.1)).unzip();
-        Line::new(format!("{name}, {batch}"), x, y)
+        through(format!("{name}, {batch}"), errors.points.iter().map(|p| (p.0 as f64, p.1)))
     };
-    let by_size = OBJECTIVES.iter().map(|(name, _)| {
-        let (x, y) = curve(found, name, of_weights).into_iter().unzip();
-        Line::new(*name, x, y)
-    });
+    let by_size = OBJECTIVES.iter().map(|(name, _)| through(*name, curve(found, name, of_weights)));
     let heading = |title: &str, x: &str, lines| {
         Curves::new(title.to_string(), x.to_string(), "relative error of the weights".to_string(), lines)
     };

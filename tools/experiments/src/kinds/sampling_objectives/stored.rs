@@ -1,9 +1,7 @@
 //! The features of a classifier's images, stored: descents of many steps look at every image many times.
 
 use crate::classifier::Classifier;
-use crate::context::Context;
-use crate::error::ExperimentError;
-use faer::{Mat, MatRef};
+use crate::kinds::prelude::*;
 use posterior_linalg::dense::product;
 use posterior_linear::curvature::Roots;
 use posterior_linear::features::{BatchSource, VisitPiece};
@@ -29,7 +27,7 @@ pub(super) struct Stored {
 
 impl Stored {
     /// Of all training images. Cost: a row of the Jacobian for each output of each, and their memory.
-    pub(super) fn of(classifier: &Classifier, context: &mut Context<'_>) -> Result<Self, ExperimentError> {
+    pub(super) fn of(classifier: &Classifier, context: &mut Context<'_>) -> Result<Self> {
         let tangent = Tangent::new(&classifier.network, &classifier.selection);
         let (n, d, c) = (classifier.train.len(), tangent.dimension(), classifier.classes());
         let mut out = Self {

@@ -18,7 +18,7 @@
 //! Cost: `4 K P^2` flops a row besides its evidence, and `8 K P^2` bytes. Sources: Opper, *A Bayesian approach to on-line learning*, 1998; Minka, *Expectation propagation*, 2001; spec `likelihood_approximations`, section 6.7.
 
 use super::labels::check_labels;
-use faer::{Mat, MatRef};
+use crate::kinds::prelude::*;
 use posterior_likelihoods::Categorical;
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linalg::dense::product;

@@ -9,7 +9,7 @@
 //! Cost: `4 P K` flops a row. Source: spec `likelihood_approximations`, section 6.7.
 
 use super::labels::check_labels;
-use faer::{Mat, MatRef};
+use crate::kinds::prelude::*;
 use posterior_likelihoods::{Categorical, Likelihood};
 use posterior_linalg::dense::product;
 use posterior_linear::LinearError;
@@ -52,7 +52,7 @@ impl SoftmaxDescent {
         check_labels(&[], classes)?;
         let DescentOptions { step_size, momentum, batch } = options;
         let wrong = |name, value, expected| Err(LinearError::Option { name, value, expected });
-        if !(step_size > 0.0 && step_size.is_finite()) {
+        if !positive(step_size) {
             return wrong("step_size", step_size, "a positive, finite number");
         }
         if !(0.0..1.0).contains(&momentum) {

@@ -4,19 +4,14 @@ use super::assumed_density::AssumedDensity;
 use super::descent::{DescentOptions, SoftmaxDescent};
 use super::labels::LabelTargets;
 use super::stream::Stream;
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use faer::{Mat, MatRef};
+use crate::kinds::prelude::*;
+use crate::labels;
 use posterior_likelihoods::gaussianised::{Gaussianised, Matching};
-use posterior_likelihoods::{Categorical, Likelihood, Prediction};
 use posterior_linear::streaming::{StreamLatents, StreamingModel};
-use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
 /// One `[[method]]`: exactly one of its lists, whose entries are its variants.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct MethodSettings {
     pub(super) name: String,
     /// Labels as numbers: how their Gaussians are chosen, with `pseudo_counts`.
@@ -66,7 +61,7 @@ pub(super) enum Variant {
 
 impl MethodSettings {
     /// Refuses what no variant can be made of.
-    pub(super) fn check(&self) -> Result<(), ExperimentError> {
+    pub(super) fn check(&self) -> Result<()> {
         let lists = [&self.pseudo_counts, &self.indicators, &self.damping, &self.step_sizes];
         if lists.iter().filter(|l| !l.is_empty()).count() != 1
             || self.matching.is_some() == self.pseudo_counts.is_empty()
@@ -83,7 +78,7 @@ impl MethodSettings {
     }
 
     /// Its variants with their numbers.
-    pub(super) fn variants(&self) -> Result<Vec<(f64, Variant)>, ExperimentError> {
+    pub(super) fn variants(&self) -> Result<Vec<(f64, Variant)>> {
         let mut out = Vec::new();
         for &value in &self.pseudo_counts {
             let gaussian_labels = Gaussianised::new(self.matching.unwrap_or_default(), value)?;
@@ -118,7 +113,7 @@ enum Learner {
 
 impl Variant {
     /// Before the first row: functions `N(m, v)` at features of mean square 1, half of v that of the constant. Targets of labels have their mean over the classes as m, which no probability depends on.
-    fn learner(&self, features: usize, classes: usize, variance: f64) -> Result<Learner, ExperimentError> {
+    fn learner(&self, features: usize, classes: usize, variance: f64) -> Result<Learner> {
         let share = (features - 1).max(1) as f64;
         let precision = Mat::from_fn(features, features, |i, j| match (i == j, i) {
             (false, _) => 0.0,
@@ -149,10 +144,9 @@ impl Variant {
         maps: bool,
         stage: &str,
         context: &mut Context<'_>,
-    ) -> Result<VariantResult, ExperimentError> {
+    ) -> Result<VariantResult> {
         let (p, rows) = (stream.features.ncols(), stream.labels.len());
         let mut learner = self.learner(p, stream.classes, shared.prior_variance)?;
-        let likelihood = Categorical::new(stream.classes)?;
         let last = shared.points.iter().copied().filter(|n| *n <= rows).max().unwrap_or(0);
         let (mut course, mut at, mut ahead) = (VariantResult::default(), 0, 0.0);
         while at < last {
@@ -163,7 +157,7 @@ impl Variant {
             let features = stream.features.as_ref().subrows(at, until - at);
             let labels = &stream.labels[at..until];
             if at < shared.choose_rows && !maps {
-                let probabilities = learner.probabilities(&likelihood, features)?;
+                let probabilities = learner.probabilities(features)?;
                 ahead += score(&probabilities, labels, stream.classes).log_likelihood * labels.len() as f64;
                 course.chosen_on = until;
             }
@@ -175,12 +169,12 @@ impl Variant {
                 continue;
             }
             if let (true, Some(grid)) = (maps, &stream.grid) {
-                let found = learner.probabilities(&likelihood, grid.features.as_ref())?;
+                let found = learner.probabilities(grid.features.as_ref())?;
                 let entropy = |p: &[f64]| -p.iter().filter(|p| **p > 0.0).map(|p| p * p.ln()).sum::<f64>();
                 course.entropies.push(found.chunks(stream.classes).map(entropy).collect());
                 continue;
             }
-            let found = learner.probabilities(&likelihood, stream.test_features.as_ref())?;
+            let found = learner.probabilities(stream.test_features.as_ref())?;
             let Score { accuracy, log_likelihood } = score(&found, &stream.test_labels, stream.classes);
             course.points.push(Point { rows: at, accuracy, log_likelihood });
         }
@@ -194,12 +188,7 @@ impl Variant {
 const PIECE: usize = 500;
 
 impl Learner {
-    fn learn(
-        &mut self,
-        features: MatRef<'_, f64>,
-        labels: &[usize],
-        classes: usize,
-    ) -> Result<(), ExperimentError> {
+    fn learn(&mut self, features: MatRef<'_, f64>, labels: &[usize], classes: usize) -> Result<()> {
         match self {
             Self::Sums(model, targets) => {
                 let (targets, precisions) = targets.observations(labels, classes)?;
@@ -212,23 +201,13 @@ impl Learner {
     }
 
     /// Class probabilities, rows x classes: averages of the softmax over independent functions, by quadrature.
-    fn probabilities(
-        &self,
-        likelihood: &Categorical,
-        features: MatRef<'_, f64>,
-    ) -> Result<Vec<f64>, ExperimentError> {
+    fn probabilities(&self, features: MatRef<'_, f64>) -> Result<Vec<f64>> {
         let StreamLatents { means, variances } = match self {
             Self::Sums(model, _) => model.condition()?.latents(features)?,
             Self::Filter(model) => model.latents(features)?,
             Self::Descent(model) => model.latents(features)?,
         };
-        let row = |of: &Mat<f64>, i: usize| of.row(i).iter().copied().collect::<Vec<f64>>();
-        let each = |i: usize| match likelihood.predict(&row(&means, i), &row(&variances, i)) {
-            Prediction::Classes(p) => p,
-            _ => Vec::new(),
-        };
-        let rows: Vec<Vec<f64>> = (0..means.nrows()).into_par_iter().map(each).collect();
-        Ok(rows.concat())
+        labels::probabilities(means.as_ref(), variances.as_ref())
     }
 
     fn skipped(&self) -> u64 {
@@ -305,7 +284,7 @@ mod tests {
         ] {
             let learner = variant.learner(3, 4, 5.0).unwrap();
             let x = Mat::from_fn(2, 3, |i, j| if j == 0 { 1.0 } else { (i + j) as f64 });
-            let p = learner.probabilities(&Categorical::new(4).unwrap(), x.as_ref()).unwrap();
+            let p = learner.probabilities(x.as_ref()).unwrap();
             assert!(p.iter().all(|p| (p - 0.25).abs() < 1e-9), "{variant:?}: {p:?}");
         }
     }

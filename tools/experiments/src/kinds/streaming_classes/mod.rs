@@ -17,19 +17,13 @@ mod method;
 mod report;
 mod stream;
 
-use super::Checked;
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use crate::gaussian::check_names;
-use crate::measured::Measured;
+use crate::kinds::prelude::*;
 use method::{MethodSettings, Shared};
 use report::{Found, Own};
-use serde::Deserialize;
-use stream::{Stream, StreamSettings};
+use stream::StreamSettings;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     /// Everyone is scored after so many rows, ascending; a stream that is shorter ends at the last of them that it has.
     points: Vec<usize>,
@@ -46,7 +40,7 @@ pub(crate) struct Settings {
 }
 
 impl Checked for Settings {
-    fn check(&self) -> Result<(), ExperimentError> {
+    fn check(&self) -> Result<()> {
         check_names("stream", self.streams.iter().map(|s| s.name.as_str()))?;
         check_names("method", self.methods.iter().map(|m| m.name.as_str()))?;
         self.streams.iter().try_for_each(StreamSettings::check)?;
@@ -57,29 +51,15 @@ impl Checked for Settings {
         if self.choose_rows == 0 || self.batch == 0 {
             return refused("`choose_rows` and `batch` are at least 1");
         }
-        if !(self.prior_variance > 0.0 && self.prior_variance.is_finite()) {
+        if !positive(self.prior_variance) {
             return refused("`prior_variance` is positive");
         }
         Ok(())
     }
 }
 
-/// The stream, read when the first part needs it.
-fn ready<'o>(
-    opened: &'o mut Option<Stream>,
-    stream: &StreamSettings,
-    rows: usize,
-    context: &mut Context<'_>,
-) -> Result<&'o Stream, ExperimentError> {
-    let made = match opened.take() {
-        Some(made) => made,
-        None => stream.open(rows, context)?,
-    };
-    Ok(opened.insert(made))
-}
-
 /// All methods on all streams.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
     let shared = Shared {
         points: settings.points.clone(),
         choose_rows: settings.choose_rows,
@@ -96,7 +76,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
                 let stage = format!("`{}`: {} {value}", stream.name, method.name);
                 let depends = (stream, &shared, variant);
                 let course = context.once(&stage, &depends, |context| {
-                    let stream = ready(&mut opened, stream, shared.choose_rows, context)?;
+                    let stream = made(&mut opened, || stream.open(shared.choose_rows, context))?;
                     variant.course(stream, &shared, false, &stage, context)
                 })?;
                 courses.push((value, course));
@@ -106,7 +86,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
         let mut plane = None;
         if stream.is_plane() {
             // Once more, for the pictures of those that were chosen.
-            let opened = ready(&mut opened, stream, shared.choose_rows, context)?;
+            let opened = made(&mut opened, || stream.open(shared.choose_rows, context))?;
             let mut maps = Vec::new();
             for own in &methods {
                 let (value, variant) = own.method.variants()?[own.best()];
@@ -115,7 +95,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
                     variant.course(opened, &shared, true, &stage, context)
                 })?);
             }
-            plane = Some((opened, maps));
+            plane = Some((&*opened, maps));
         }
         all.push(Found::new(stream, methods, plane)?);
     }

@@ -2,10 +2,8 @@
 
 use super::method::{MethodSettings, Point, Shared, VariantResult};
 use super::stream::{Stream, StreamSettings};
-use crate::error::{ExperimentError, refused};
-use crate::measured::{Measured, NumberTable};
-use posterior_report::{Curves, Item, Line, Note, Plane, PlaneKind, PlanePanel};
-use serde_json::{Map, Value, json};
+use crate::kinds::prelude::*;
+use posterior_report::{Plane, PlaneKind, PlanePanel};
 
 /// A method's courses by the number of each variant.
 pub(super) struct Own<'a> {
@@ -39,7 +37,7 @@ impl<'a> Found<'a> {
         stream: &'a StreamSettings,
         methods: Vec<Own<'a>>,
         plane: Option<(&Stream, Vec<VariantResult>)>,
-    ) -> Result<Self, ExperimentError> {
+    ) -> Result<Self> {
         if methods.iter().flat_map(|m| &m.courses).any(|(_, course)| course.points.is_empty()) {
             return refused(format!("[[stream]] `{}` is shorter than the first of `points`", stream.name));
         }
@@ -120,9 +118,8 @@ fn curves(found: &Found<'_>, shared: &Shared) -> Vec<Item> {
     let lines = |of: &dyn Fn(&Point) -> f64| -> Vec<Line> {
         let line = |own: &Own<'_>| {
             let (value, course) = own.chosen();
-            let x = course.points.iter().map(|p| p.rows as f64).collect();
-            let y = course.points.iter().map(of).collect();
-            Line::new(format!("{} ({} {value})", own.method.name, own.method.parameter()), x, y)
+            let points = course.points.iter().map(|p| (p.rows as f64, of(p)));
+            through(format!("{} ({} {value})", own.method.name, own.method.parameter()), points)
         };
         found.methods.iter().map(line).collect()
     };

@@ -1,20 +1,16 @@
 //! Streams of rows with classes: features of images (pixels, random ones, or those that a network's last layer reads) or of points of the plane.
 
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
 use crate::images::{self, Shared};
+use crate::kinds::prelude::*;
 use crate::opened;
-use faer::{Mat, MatRef};
+use crate::pictures::before_last_layer;
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linalg::dense::product;
-use posterior_linalg::random::Streams;
+use posterior_networks::Array;
 use posterior_networks::train::Targets;
-use posterior_networks::{Array, Network, Selection};
-use posterior_tangent::Head;
 use rand::RngExt;
 use rand::seq::SliceRandom;
 use rand_distr::{Distribution, StandardNormal};
-use serde::Deserialize;
 use std::path::PathBuf;
 
 /// Images that are read at a time.
@@ -25,7 +21,6 @@ const REACH: f64 = 4.0;
 
 /// One `[[stream]]`: exactly one of `images`, `network` and `plane`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct StreamSettings {
     pub(super) name: String,
     /// Images whose pixels are the inputs.
@@ -42,7 +37,6 @@ pub(super) struct StreamSettings {
 
 /// The table `[stream.test]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct TestSettings {
     data: Vec<PathBuf>,
     #[serde(default)]
@@ -52,7 +46,6 @@ struct TestSettings {
 
 /// Four classes around the corners of a square.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct PlaneSettings {
     rows: usize,
     test: usize,
@@ -63,7 +56,7 @@ pub(super) struct PlaneSettings {
 }
 
 impl StreamSettings {
-    pub(super) fn check(&self) -> Result<(), ExperimentError> {
+    pub(super) fn check(&self) -> Result<()> {
         let ways = [self.images.is_some(), self.network.is_some(), self.plane.is_some()];
         if ways.iter().filter(|w| **w).count() != 1 || self.network.is_some() != self.test.is_some() {
             return refused(format!(
@@ -75,7 +68,7 @@ impl StreamSettings {
             return refused("[[stream]]: `random_features` are from 1 to 20000");
         }
         if let Some(plane) = &self.plane
-            && (plane.rows == 0 || plane.test == 0 || !(plane.spread > 0.0 && plane.spread.is_finite()))
+            && (plane.rows == 0 || plane.test == 0 || !positive(plane.spread))
         {
             return refused("[stream.plane]: `rows`, `test` and `spread` are positive");
         }
@@ -91,11 +84,7 @@ impl StreamSettings {
     }
 
     /// Reads it, in an order of the seed's. Features have mean 0 and variance 1 over the first `scale_rows` rows, behind a column of ones.
-    pub(super) fn open(
-        &self,
-        scale_rows: usize,
-        context: &mut Context<'_>,
-    ) -> Result<Stream, ExperimentError> {
+    pub(super) fn open(&self, scale_rows: usize, context: &mut Context<'_>) -> Result<Stream> {
         let streams = Streams::new(context.seed).child("experiment/stream", 0);
         let (mut train, test, classes) = self.inputs(streams, context)?;
         let mut order: Vec<usize> = (0..train.labels.len()).collect();
@@ -119,11 +108,7 @@ impl StreamSettings {
         })
     }
 
-    fn inputs(
-        &self,
-        streams: Streams,
-        context: &mut Context<'_>,
-    ) -> Result<(Inputs, Inputs, usize), ExperimentError> {
+    fn inputs(&self, streams: Streams, context: &mut Context<'_>) -> Result<(Inputs, Inputs, usize)> {
         if let Some(plane) = &self.plane {
             return Ok((
                 plane.draw("train", plane.rows, streams),
@@ -133,7 +118,7 @@ impl StreamSettings {
         }
         if let Some(images) = &self.images {
             let (train, test) = images.read(context.folder)?;
-            let pixels = &mut |x: &Array<f32>| -> Result<_, ExperimentError> { Ok(x.clone()) };
+            let pixels = &mut |x: &Array<f32>| -> Result<_> { Ok(x.clone()) };
             let stage = format!("`{}`: pixels", self.name);
             let train = Inputs::of(&train, pixels, &stage, context)?;
             return Ok((train, Inputs::of(&test, pixels, &stage, context)?, images.classes));
@@ -146,28 +131,16 @@ impl StreamSettings {
             return refused("[stream.network] is no classifier");
         };
         let other = network.with_images(&test.data, &test.labels, test.examples).open(context.folder)?;
-        let last = last_input(&opened.network)?;
-        let features = &mut |x: &Array<f32>| -> Result<_, ExperimentError> {
-            Ok(opened.network.forward_with(x, last)?.1)
-        };
+        let last = before_last_layer(&opened.network)?;
+        let features = &mut |x: &Array<f32>| -> Result<_> { Ok(opened.network.forward_with(x, last)?.1) };
         let stage = format!("`{}`: features", self.name);
         let train = Inputs::of(&opened.examples, features, &stage, context)?;
         Ok((train, Inputs::of(&other.examples, features, &stage, context)?, classes.classes()))
     }
 }
 
-/// The node that a network's last layer reads.
-fn last_input(network: &Network<f32>) -> Result<usize, ExperimentError> {
-    let graph = network.graph();
-    let head = Selection::last_layer(graph).ok().and_then(|last| Head::of(graph, &last));
-    match head.and_then(|head| head.input) {
-        Some(node) => Ok(node),
-        None => refused("[stream.network]: the network has no fully connected last layer behind others"),
-    }
-}
-
 /// From images to what is streamed of them.
-type Features<'a> = dyn FnMut(&Array<f32>) -> Result<Array<f32>, ExperimentError> + 'a;
+type Features<'a> = dyn FnMut(&Array<f32>) -> Result<Array<f32>> + 'a;
 
 /// Inputs (rows x columns) with their classes.
 struct Inputs {
@@ -181,7 +154,7 @@ impl Inputs {
         features: &mut Features<'_>,
         stage: &str,
         context: &mut Context<'_>,
-    ) -> Result<Self, ExperimentError> {
+    ) -> Result<Self> {
         let (n, mut values, mut labels) = (examples.len(), Vec::new(), Vec::with_capacity(examples.len()));
         for start in (0..n).step_by(PIECE) {
             context.step(stage, start, n)?;

@@ -1,18 +1,15 @@
 //! One design on one image, from the pilot scan to its last angle.
 
 use super::known::{Known, Root};
-use super::network::{Trained, View, train};
+use super::network::{Trained, View};
 use super::prior;
 use super::settings::{Choice, MethodSettings, Settings};
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
+use crate::kinds::prelude::*;
 use posterior_linalg::operator::LinearOperator;
-use posterior_linalg::random::Streams;
 use posterior_tomography::design::{
     DesignMethod, DesignSettings, DesignState, Designer, Score, equidistant, largest_gaps, random,
 };
 use posterior_tomography::{Projector, TomographyError};
-use serde::{Deserialize, Serialize};
 use std::rc::Rc;
 
 /// Steps whose scores are kept for pictures.
@@ -70,7 +67,7 @@ pub(super) fn follow(
     method: &MethodSettings,
     stage: &str,
     context: &mut Context<'_>,
-) -> Result<Design, ExperimentError> {
+) -> Result<Design> {
     let (all, most) = (known.settings.scan.candidates, known.settings.design.most);
     let pilot = &known.problem.pilot;
     let fixed = match method.choice {
@@ -97,7 +94,7 @@ fn by_prior(
     method: &MethodSettings,
     stage: &str,
     context: &mut Context<'_>,
-) -> Result<Design, ExperimentError> {
+) -> Result<Design> {
     let Some(acquisition) = method.acquisition else {
         return refused(format!("[[method]] `{}` has no acquisition", method.name));
     };
@@ -159,7 +156,7 @@ fn retrained(
     walk: &mut Walk<'_>,
     every: usize,
     context: &mut Context<'_>,
-) -> Result<(), ExperimentError> {
+) -> Result<()> {
     let (mut trained, mut view) = (known.trained(context)?, known.view(context)?);
     walk.design.networks.push(NetworkScore::of(walk.state.chosen.len(), &trained));
     let settings = known.settings;
@@ -176,10 +173,8 @@ fn retrained(
             walk.on(&known.problem.scanner, &*root, every, context)?;
         }
         let scan = known.problem.scan(&walk.state.chosen)?;
-        let start = trained.network(&settings.network, settings.scan.side)?;
-        let how = (&settings.network, &settings.further_training);
-        let from = (Some(start), known.problem.seed);
-        trained = Rc::new(train(&scan, &known.problem.truth, how, from, walk.stage, context)?);
+        let training = &settings.further_training;
+        trained = Rc::new(known.further(&trained, &scan, training, walk.stage, context)?);
         walk.design.networks.push(NetworkScore::of(walk.state.chosen.len(), &trained));
         view = Rc::new(View::new(&trained, &settings.network, &scan)?);
     }
@@ -202,7 +197,7 @@ impl Walk<'_> {
         root: &dyn LinearOperator<f64>,
         further: usize,
         context: &mut Context<'_>,
-    ) -> Result<(), ExperimentError> {
+    ) -> Result<()> {
         let until = self.most.min(self.state.chosen.len() + further);
         let failed = TomographyError::from;
         let mut designer = Designer::resume(scanner, root, self.state.clone()).map_err(failed)?;

@@ -3,9 +3,8 @@
 use super::network::{Trained, View, train};
 use super::prior;
 use super::problem::{Problem, Scan};
-use super::settings::Settings;
-use crate::ExperimentError;
-use crate::context::Context;
+use super::settings::{Settings, TrainingSettings};
+use crate::kinds::prelude::*;
 use posterior_linalg::operator::{Dense, LinearOperator};
 use posterior_tomography::linearised::{FilterHyperparameters, ImageTangent, PriorRoot};
 use std::rc::Rc;
@@ -35,7 +34,7 @@ impl<'s> Known<'s> {
     ///
     /// # Errors
     /// Sizes that make no scan.
-    pub(super) fn new(settings: &'s Settings, seed: u64, image: u64) -> Result<Self, ExperimentError> {
+    pub(super) fn new(settings: &'s Settings, seed: u64, image: u64) -> Result<Self> {
         let problem = Problem::new(&settings.scan, seed, image)?;
         Ok(Self { settings, image, problem, trained: None, view: None, g_prior: None, filters: None })
     }
@@ -44,7 +43,7 @@ impl<'s> Known<'s> {
     ///
     /// # Errors
     /// Those of training.
-    pub(super) fn trained(&mut self, context: &mut Context<'_>) -> Result<Rc<Trained>, ExperimentError> {
+    pub(super) fn trained(&mut self, context: &mut Context<'_>) -> Result<Rc<Trained>> {
         if let Some(trained) = &self.trained {
             return Ok(trained.clone());
         }
@@ -60,11 +59,28 @@ impl<'s> Known<'s> {
         Ok(found)
     }
 
-    /// The same with what it looks at.
+    /// A network trained further on another scan.
+    ///
+    /// # Errors
+    /// Those of training.
+    pub(super) fn further(
+        &self,
+        from: &Trained,
+        scan: &Scan,
+        training: &TrainingSettings,
+        stage: &str,
+        context: &mut Context<'_>,
+    ) -> Result<Trained> {
+        let start = from.network(&self.settings.network, self.settings.scan.side)?;
+        let how = (&self.settings.network, training);
+        train(scan, &self.problem.truth, how, (Some(start), self.problem.seed), stage, context)
+    }
+
+    /// The pilot's network with what it looks at.
     ///
     /// # Errors
     /// As [`Self::trained`].
-    pub(super) fn view(&mut self, context: &mut Context<'_>) -> Result<Rc<View>, ExperimentError> {
+    pub(super) fn view(&mut self, context: &mut Context<'_>) -> Result<Rc<View>> {
         if let Some(view) = &self.view {
             return Ok(view.clone());
         }
@@ -85,7 +101,7 @@ impl<'s> Known<'s> {
         view: &View,
         stage: &str,
         context: &mut Context<'_>,
-    ) -> Result<Root<'a>, ExperimentError> {
+    ) -> Result<Root<'a>> {
         if let Some(stored) = &self.g_prior {
             return Ok(stored.clone());
         }
@@ -106,7 +122,7 @@ impl<'s> Known<'s> {
         scan: &Scan,
         stage: &str,
         context: &mut Context<'_>,
-    ) -> Result<Root<'a>, ExperimentError> {
+    ) -> Result<Root<'a>> {
         let root = self.g_prior_of(tangent, scan, stage, context)?;
         Ok(self.stored(root, (tangent, view), stage, context)?.0)
     }
@@ -117,7 +133,7 @@ impl<'s> Known<'s> {
         scan: &Scan,
         stage: &str,
         context: &mut Context<'_>,
-    ) -> Result<PriorRoot<'a, f32>, ExperimentError> {
+    ) -> Result<PriorRoot<'a, f32>> {
         let draws = (self.settings.design.scale_draws, self.problem.seed);
         prior::g_prior(tangent, scan, self.problem.noise_variance, draws, stage, context)
     }
@@ -126,10 +142,7 @@ impl<'s> Known<'s> {
     ///
     /// # Errors
     /// A search that fails, interruption.
-    pub(super) fn hyperparameters(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Result<FilterHyperparameters, ExperimentError> {
+    pub(super) fn hyperparameters(&mut self, context: &mut Context<'_>) -> Result<FilterHyperparameters> {
         let view = self.view(context)?;
         let (settings, problem) = (self.settings, &self.problem);
         let stage = format!("image {}: evidence of filters", self.image);
@@ -151,7 +164,7 @@ impl<'s> Known<'s> {
         view: &View,
         stage: &str,
         context: &mut Context<'_>,
-    ) -> Result<Root<'a>, ExperimentError> {
+    ) -> Result<Root<'a>> {
         if let Some(stored) = &self.filters {
             return Ok(stored.clone());
         }
@@ -168,7 +181,7 @@ impl<'s> Known<'s> {
         (tangent, view): (&ImageTangent<'_, f32>, &View),
         stage: &str,
         context: &mut Context<'_>,
-    ) -> Result<MaybeStored<'a>, ExperimentError> {
+    ) -> Result<MaybeStored<'a>> {
         if root.shape().0 > self.settings.design.stored_pixels {
             return Ok((Rc::new(root), None));
         }

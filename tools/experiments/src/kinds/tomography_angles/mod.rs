@@ -26,11 +26,8 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-use crate::ExperimentError;
-use crate::context::Context;
-use crate::measured::Measured;
+use crate::kinds::prelude::*;
 use known::Known;
-use posterior_report::SummaryRow;
 use scores::ScoredDesign;
 pub(crate) use settings::Settings;
 
@@ -38,7 +35,7 @@ pub(crate) use settings::Settings;
 ///
 /// # Errors
 /// Those of the parts; interruption.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
     let mut all: Vec<Vec<ScoredDesign>> = vec![Vec::new(); settings.methods.len()];
     let (mut figures, common) = (Vec::new(), settings.common());
     for image in 0..settings.images {

@@ -2,18 +2,14 @@
 
 use super::problem::Scan;
 use super::settings::{NetworkSettings, TrainingSettings};
-use crate::ExperimentError;
-use crate::context::Context;
-use faer::Mat;
+use crate::kinds::prelude::*;
 use posterior_linalg::operator::LinearOperator;
-use posterior_linalg::random::Streams;
 use posterior_networks::{Architecture, Array, Network, Selection};
 use posterior_tomography::image_prior::DeepImagePriorOptions;
 use posterior_tomography::linearised::{ConvolutionWeights, ImageTangent};
 use posterior_tomography::psnr;
 use posterior_tomography::reconstruction::{DeepImagePriorRequest, Method, network_view, reconstruct};
 use posterior_tomography::running::Checkpointer;
-use serde::{Deserialize, Serialize};
 use std::cell::OnceCell;
 
 /// A trained network, as it is kept.
@@ -38,7 +34,7 @@ pub(super) fn train(
     (start, seed): (Option<Network<f32>>, u64),
     stage: &str,
     context: &mut Context<'_>,
-) -> Result<Trained, ExperimentError> {
+) -> Result<Trained> {
     let side = side_of(scan);
     let method = Method::DeepImagePrior(Box::new(DeepImagePriorRequest {
         network: network.unet(side),
@@ -73,11 +69,7 @@ impl Trained {
     ///
     /// # Errors
     /// Settings that make no network.
-    pub(super) fn network(
-        &self,
-        settings: &NetworkSettings,
-        side: usize,
-    ) -> Result<Network<f32>, ExperimentError> {
+    pub(super) fn network(&self, settings: &NetworkSettings, side: usize) -> Result<Network<f32>> {
         let graph = Architecture::Unet(settings.unet(side)).graph()?;
         let mut network = Network::initialised(graph, Streams::new(0))?;
         let all = Selection::all(network.graph());
@@ -102,11 +94,7 @@ impl View {
     ///
     /// # Errors
     /// A network without convolutions.
-    pub(super) fn new(
-        trained: &Trained,
-        settings: &NetworkSettings,
-        scan: &Scan,
-    ) -> Result<Self, ExperimentError> {
+    pub(super) fn new(trained: &Trained, settings: &NetworkSettings, scan: &Scan) -> Result<Self> {
         let network = trained.network(settings, side_of(scan))?;
         let (scaled, input) = network_view(&scan.projector, &scan.sinogram)?;
         let weights = ConvolutionWeights::of(network.graph())?;
@@ -117,7 +105,7 @@ impl View {
     ///
     /// # Errors
     /// Those of the network.
-    pub(super) fn tangent(&self) -> Result<ImageTangent<'_, f32>, ExperimentError> {
+    pub(super) fn tangent(&self) -> Result<ImageTangent<'_, f32>> {
         Ok(ImageTangent::new(&self.network, self.input.clone(), self.weights.selection())?)
     }
 
@@ -130,7 +118,7 @@ impl View {
         tangent: &ImageTangent<'_, f32>,
         stage: &str,
         context: &mut Context<'_>,
-    ) -> Result<&Mat<f32>, ExperimentError> {
+    ) -> Result<&Mat<f32>> {
         if let Some(known) = self.jacobian.get() {
             return Ok(known);
         }

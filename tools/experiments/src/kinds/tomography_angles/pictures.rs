@@ -3,20 +3,14 @@
 use super::known::Known;
 use super::scores::ScoredDesign;
 use super::settings::{Choice, Settings};
-use crate::ExperimentError;
-use crate::context::Context;
-use faer::Mat;
-use posterior_linalg::random::Streams;
-use posterior_report::{Curves, Image, ImageLayout, Item, Line, Picture, Table};
+use crate::kinds::prelude::*;
+use crate::kinds::tomography_priors::mosaic;
+use posterior_report::{Picture, Table};
 use posterior_tomography::TomographyError;
 use posterior_tomography::measured::ObservedPrior;
-use serde::{Deserialize, Serialize};
 
 /// Angles of a design that are shown.
 const FIRST: usize = 20;
-
-/// Pixels of a picture's side in the report, at least.
-const SIDE: usize = 256;
 
 /// An image as truth, network and priors have it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -31,11 +25,7 @@ pub(super) struct Looks {
 ///
 /// # Errors
 /// Those of training and priors; interruption.
-pub(super) fn looks(
-    known: &mut Known<'_>,
-    stage: &str,
-    context: &mut Context<'_>,
-) -> Result<Looks, ExperimentError> {
+pub(super) fn looks(known: &mut Known<'_>, stage: &str, context: &mut Context<'_>) -> Result<Looks> {
     let view = known.view(context)?;
     let tangent = view.tangent()?;
     let network = tangent.picture().iter().map(|v| v * view.unit).collect();
@@ -53,29 +43,16 @@ pub(super) fn looks(
         let observed = ObservedPrior::new(&*root, &known.problem.scanner, known.problem.noise_variance)
             .map_err(TomographyError::from)?;
         let draws = observed.prior_samples(known.settings.design.samples, Streams::new(known.problem.seed));
-        deviations.push((name.to_string(), spread(&draws)));
+        deviations.push((name.to_string(), root_mean_squares(&draws)));
     }
     Ok(Looks { truth: known.problem.truth.clone(), network, deviations })
 }
 
-/// The root mean square of each row.
-fn spread(draws: &Mat<f64>) -> Vec<f64> {
-    let count = draws.ncols().max(1) as f64;
-    (0..draws.nrows()).map(|i| (draws.row(i).squared_norm_l2() / count).sqrt()).collect()
-}
-
-/// Values from 0 to the largest as grey, each pixel a square of several.
+/// Values from 0 to the largest as grey.
 fn grey(title: String, values: &[f64], side: usize, caption: String) -> Item {
     let largest = values.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-    let times = SIDE.div_ceil(side.max(1));
-    let drawn = side * times;
-    let byte = |k: usize| {
-        let (row, column) = (k / drawn / times, k % drawn / times);
-        (255.0 * (values[row * side + column] / largest).clamp(0.0, 1.0)).round() as u8
-    };
-    let pixels = (0..drawn * drawn).map(byte).collect();
-    let image = Image { layout: ImageLayout::Grey, height: drawn, width: drawn, pixels };
-    Item::Picture(Picture { title, image, caption })
+    let shares = values.iter().map(|value| value / largest).collect();
+    Item::Picture(Picture { title, image: mosaic([side; 2], &[vec![shares]]), caption })
 }
 
 impl Looks {
@@ -119,8 +96,7 @@ pub(super) fn worth(settings: &Settings, all: &[Vec<ScoredDesign>]) -> Vec<Item>
     let degrees = |angle: usize| 180.0 * angle as f64 / settings.scan.candidates as f64;
     let line = |(step, scores): (usize, &Vec<Option<f64>>)| {
         let there = scores.iter().enumerate().filter_map(|(angle, score)| Some((degrees(angle), (*score)?)));
-        let (x, y) = there.unzip();
-        Line::new(format!("angle {}", settings.scan.pilot + step + 1), x, y)
+        through(format!("angle {}", settings.scan.pilot + step + 1), there)
     };
     let mut items = Vec::new();
     for (method, courses) in settings.methods.iter().zip(all) {

@@ -2,9 +2,7 @@
 
 use super::network::View;
 use super::problem::Scan;
-use crate::ExperimentError;
-use crate::context::Context;
-use faer::{Mat, MatRef};
+use crate::kinds::prelude::*;
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linalg::dense::product;
 use posterior_linalg::operator::{Dense, LinearOperator};
@@ -27,7 +25,7 @@ const ROUNDING: JitterPolicy = JitterPolicy { initial: 1e-8, growth: 10.0, large
 ///
 /// # Errors
 /// Measurements of nothing.
-pub(super) fn isotropic(scan: &Scan, noise_variance: f64) -> Result<Isotropic, ExperimentError> {
+pub(super) fn isotropic(scan: &Scan, noise_variance: f64) -> Result<Isotropic> {
     Ok(Isotropic::of_measurements(&scan.projector, &scan.sinogram, noise_variance)?)
 }
 
@@ -35,7 +33,7 @@ pub(super) fn isotropic(scan: &Scan, noise_variance: f64) -> Result<Isotropic, E
 ///
 /// # Errors
 /// A search that cannot begin.
-pub(super) fn matern(scan: &Scan, noise_variance: f64) -> Result<Matern, ExperimentError> {
+pub(super) fn matern(scan: &Scan, noise_variance: f64) -> Result<Matern> {
     let shape = scan.projector.geometry().image_shape();
     let (height, width) = (shape[0], shape[1]);
     let noise = NoiseModel::Given(noise_variance);
@@ -62,7 +60,7 @@ pub(super) fn g_prior<'a>(
     (draws, seed): (usize, u64),
     stage: &str,
     context: &mut Context<'_>,
-) -> Result<PriorRoot<'a, f32>, ExperimentError> {
+) -> Result<PriorRoot<'a, f32>> {
     let measured = MeasuredTangent::new(tangent, &scan.projector)?;
     let estimate = ScaleEstimate::Sampled { draws, seed };
     let found = scales(&measured, estimate, &mut |done, all| context.tell(stage, done, all))?;
@@ -85,7 +83,7 @@ pub(super) fn filters(
     steps: usize,
     stage: &str,
     context: &mut Context<'_>,
-) -> Result<FilterHyperparameters, ExperimentError> {
+) -> Result<FilterHyperparameters> {
     let tangent = view.tangent()?;
     let measured = MeasuredTangent::new(&tangent, &scan.projector)?;
     let c = measured.measurements();
@@ -121,7 +119,7 @@ pub(super) fn filter_root<'a>(
     tangent: &'a ImageTangent<'a, f32>,
     view: &View,
     hyperparameters: &FilterHyperparameters,
-) -> Result<PriorRoot<'a, f32>, ExperimentError> {
+) -> Result<PriorRoot<'a, f32>> {
     let prior = FilterPrior::new(&view.weights, hyperparameters.clone())?;
     Ok(PriorRoot::new(tangent, WeightPrior::Filters(prior))?)
 }
@@ -137,7 +135,7 @@ pub(super) fn stored(
     prior: &WeightPrior,
     stage: &str,
     context: &mut Context<'_>,
-) -> Result<Dense<f64>, ExperimentError> {
+) -> Result<Dense<f64>> {
     let (d, pixels) = jacobian.shape();
     let mut covariance = Mat::zeros(pixels, pixels);
     for start in (0..pixels).step_by(BLOCK) {

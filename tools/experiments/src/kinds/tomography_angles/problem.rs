@@ -1,8 +1,7 @@
 //! One image and all that could be measured of it.
 
 use super::settings::ScanSettings;
-use crate::ExperimentError;
-use posterior_linalg::random::Streams;
+use crate::kinds::prelude::*;
 use posterior_tomography::design::equidistant;
 use posterior_tomography::phantom::random_rectangles;
 use posterior_tomography::{ParallelBeam, Projector, TomographyError, simulate};
@@ -36,7 +35,7 @@ impl Problem {
     ///
     /// # Errors
     /// Sizes and noise that make no scan.
-    pub(super) fn new(settings: &ScanSettings, seed: u64, image: u64) -> Result<Self, ExperimentError> {
+    pub(super) fn new(settings: &ScanSettings, seed: u64, image: u64) -> Result<Self> {
         let (side, candidates) = (settings.side, settings.candidates);
         let streams = Streams::new(seed);
         let truth = random_rectangles(side, side, streams, image);
@@ -53,7 +52,7 @@ impl Problem {
     ///
     /// # Errors
     /// An angle that there is none of.
-    pub(super) fn scan(&self, angles: &[usize]) -> Result<Scan, ExperimentError> {
+    pub(super) fn scan(&self, angles: &[usize]) -> Result<Scan> {
         let projector = self.scanner.at_angles(angles)?;
         let each = self.scanner.geometry().measurements_per_angle();
         let own = |angle: &usize| self.sinogram[angle * each..(angle + 1) * each].iter().copied();
@@ -64,7 +63,7 @@ impl Problem {
     ///
     /// # Errors
     /// None that [`Self::new`] would have let through.
-    pub(super) fn pilot_scan(&self) -> Result<Scan, ExperimentError> {
+    pub(super) fn pilot_scan(&self) -> Result<Scan> {
         self.scan(&self.pilot)
     }
 }

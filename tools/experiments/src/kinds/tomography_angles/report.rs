@@ -2,13 +2,9 @@
 
 use super::scores::ScoredDesign;
 use super::settings::{Choice, MethodSettings, Settings};
-use crate::error::ExperimentError;
-use crate::measured::NumberTable;
-use crate::numbers::put;
+use crate::kinds::prelude::*;
 use posterior_metrics::Average;
-use posterior_report::{Curves, Item, Line};
 use posterior_tomography::design::Acquisition;
-use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
 /// PSNR by number of angles of one course.
@@ -62,7 +58,7 @@ fn counts(courses: &[ScoredDesign], of: fn(&ScoredDesign) -> Curve) -> BTreeSet<
 ///
 /// # Errors
 /// Numbers that are not finite.
-pub(super) fn numbers(settings: &Settings, all: &[Vec<ScoredDesign>]) -> Result<Value, ExperimentError> {
+pub(super) fn numbers(settings: &Settings, all: &[Vec<ScoredDesign>]) -> Result<Value> {
     let even = settings.methods.iter().position(|m| m.choice == Choice::Equidistant);
     let mut out = Map::new();
     for way in &WAYS {
@@ -122,7 +118,7 @@ pub(super) fn tables(settings: &Settings) -> Vec<NumberTable> {
 ///
 /// # Errors
 /// Numbers that are not finite.
-pub(super) fn curves(settings: &Settings, all: &[Vec<ScoredDesign>]) -> Result<Vec<Item>, ExperimentError> {
+pub(super) fn curves(settings: &Settings, all: &[Vec<ScoredDesign>]) -> Result<Vec<Item>> {
     let acquisitions = [
         (Acquisition::Variance, "angles by variance"),
         (Acquisition::Information, "angles by information"),

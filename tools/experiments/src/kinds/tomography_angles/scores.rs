@@ -2,12 +2,9 @@
 
 use super::design::{Design, NetworkScore, follow};
 use super::known::Known;
-use super::network::train;
 use super::problem::Scan;
 use super::settings::{MethodSettings, SmoothnessSettings};
-use crate::ExperimentError;
-use crate::context::Context;
-use faer::{Mat, MatRef};
+use crate::kinds::prelude::*;
 use posterior_linalg::cholesky::{Cholesky, CholeskyInfo, JitterPolicy};
 use posterior_linalg::operator::LinearOperator;
 use posterior_tomography::measured::ObservedPrior;
@@ -17,7 +14,6 @@ use posterior_tomography::reconstruction::{
 use posterior_tomography::running::Checkpointer;
 use posterior_tomography::total_variation::PrimalDualOptions;
 use posterior_tomography::{TomographyError, psnr};
-use serde::{Deserialize, Serialize};
 
 /// A design with its scores: PSNR (dB) by number of angles.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,7 +39,7 @@ pub(super) fn run(
     method: &MethodSettings,
     stage: &str,
     context: &mut Context<'_>,
-) -> Result<ScoredDesign, ExperimentError> {
+) -> Result<ScoredDesign> {
     let clock = std::time::Instant::now();
     let design = follow(known, method, stage, context)?;
     let seconds = clock.elapsed().as_secs_f64();
@@ -65,10 +61,8 @@ pub(super) fn run(
             continue;
         }
         let scan = known.problem.scan(&angles)?;
-        let start = known.trained(context)?.network(&settings.network, settings.scan.side)?;
-        let how = (&settings.network, &settings.scored_training);
-        let from = (Some(start), known.problem.seed);
-        let trained = train(&scan, &known.problem.truth, how, from, stage, context)?;
+        let pilot = known.trained(context)?;
+        let trained = known.further(&pilot, &scan, &settings.scored_training, stage, context)?;
         networks.push(NetworkScore::of(count, &trained));
     }
     networks.sort_by_key(|score| score.angles);
@@ -83,7 +77,7 @@ fn smoothest(
     own: &SmoothnessSettings,
     stage: &str,
     context: &mut Context<'_>,
-) -> Result<f64, ExperimentError> {
+) -> Result<f64> {
     let solver =
         PrimalDualOptions { steps: own.steps, tolerance: own.tolerance, ..PrimalDualOptions::default() };
     let method = Method::TotalVariation(TotalVariationRequest {
@@ -104,7 +98,7 @@ fn linearised(
     method: &MethodSettings,
     stage: &str,
     context: &mut Context<'_>,
-) -> Result<Vec<(usize, f64)>, ExperimentError> {
+) -> Result<Vec<(usize, f64)>> {
     let settings = known.settings;
     let view = known.view(context)?;
     let tangent = view.tangent()?;
@@ -146,7 +140,7 @@ pub(super) fn means(
     noise_variance: f64,
     angles: usize,
     counts: &[usize],
-) -> Result<Vec<Vec<f64>>, ExperimentError> {
+) -> Result<Vec<Vec<f64>>> {
     let failed = TomographyError::from;
     let observed = ObservedPrior::new(root, &scan.projector, noise_variance).map_err(failed)?;
     let factor = observed.factor(JitterPolicy::default()).map_err(failed)?;

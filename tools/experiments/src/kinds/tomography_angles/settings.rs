@@ -1,16 +1,11 @@
 //! What a file says.
 
-use crate::error::{ExperimentError, refused};
-use crate::kinds::Checked;
-use crate::unknown_keys::UnknownKeys;
+use crate::kinds::prelude::*;
 use posterior_networks::architecture::Unet;
 use posterior_tomography::design::Acquisition;
-use serde::{Deserialize, Serialize};
-use toml::Table;
 
 /// Settings of the kind.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     /// Images over which curves are averaged.
     pub(super) images: u64,
@@ -33,7 +28,6 @@ pub(crate) struct Settings {
 
 /// `[scan]`
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct ScanSettings {
     /// Pixels of a side.
     pub(super) side: usize,
@@ -47,7 +41,6 @@ pub(super) struct ScanSettings {
 
 /// `[design]`
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct DesignChoices {
     /// Angles at the end.
     pub(super) most: usize,
@@ -65,7 +58,6 @@ pub(super) struct DesignChoices {
 
 /// `[network]`
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct NetworkSettings {
     pub(super) channels: Vec<usize>,
     pub(super) skips: Vec<usize>,
@@ -75,7 +67,6 @@ pub(super) struct NetworkSettings {
 
 /// How the deep image prior is trained.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct TrainingSettings {
     pub(super) iterations: usize,
     pub(super) learning_rate: f64,
@@ -85,7 +76,6 @@ pub(super) struct TrainingSettings {
 
 /// `[total_variation]`
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct SmoothnessSettings {
     /// Its weight for the pilot scan, and for all longer ones.
     pub(super) pilot_weight: f64,
@@ -97,7 +87,6 @@ pub(super) struct SmoothnessSettings {
 
 /// `[scores]`: numbers of angles.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct ScoreSettings {
     /// At which total variation makes a picture.
     pub(super) total_variation: Vec<usize>,
@@ -131,7 +120,6 @@ pub(super) enum Choice {
 
 /// One `[[method]]`.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct MethodSettings {
     pub(super) name: String,
     pub(super) choice: Choice,
@@ -176,32 +164,17 @@ impl Settings {
 }
 
 impl Checked for Settings {
-    fn check_keys(table: &Table) -> Result<(), ExperimentError> {
-        UnknownKeys::default()
-            .of::<Self>("", table)
-            .under::<ScanSettings>("scan", table)
-            .under::<DesignChoices>("design", table)
-            .under::<NetworkSettings>("network", table)
-            .under::<TrainingSettings>("pilot_training", table)
-            .under::<TrainingSettings>("scored_training", table)
-            .under::<TrainingSettings>("further_training", table)
-            .under::<SmoothnessSettings>("total_variation", table)
-            .under::<ScoreSettings>("scores", table)
-            .under::<MethodSettings>("method", table)
-            .refuse()
-    }
-
-    fn check(&self) -> Result<(), ExperimentError> {
+    fn check(&self) -> Result<()> {
         let (pilot, most, all) = (self.scan.pilot, self.design.most, self.scan.candidates);
-        if self.images == 0 || self.methods.is_empty() {
-            return refused("give one image and one [[method]] at least");
+        if self.images == 0 {
+            return refused("give one image at least");
         }
         if pilot == 0 || !all.is_multiple_of(pilot) || !(pilot + 1..=all).contains(&most) {
             return refused(
                 "`scan.pilot` divides `scan.candidates`, and `design.most` lies above the first and not above the second",
             );
         }
-        if !(self.scan.noise > 0.0 && self.scan.noise.is_finite()) {
+        if !positive(self.scan.noise) {
             return refused(
                 "`scan.noise` is positive: without noise a second look at a ray is worth nothing",
             );
@@ -217,11 +190,8 @@ impl Checked for Settings {
                 return refused(format!("[scores] counts ascend from {pilot} to {most} at most"));
             }
         }
-        for (index, method) in self.methods.iter().enumerate() {
-            let twice = self.methods[..index].iter().any(|other| other.name == method.name);
-            if twice || method.name.contains('.') {
-                return refused(format!("the name `{}` is given twice, or has a point in it", method.name));
-            }
+        check_names("method", self.methods.iter().map(|method| method.name.as_str()))?;
+        for method in &self.methods {
             if method.choice.is_fixed() == method.acquisition.is_some() {
                 return refused(format!(
                     "[[method]] `{}`: an acquisition is for choices by a prior, which need one",

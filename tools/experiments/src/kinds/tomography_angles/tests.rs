@@ -4,13 +4,12 @@ use super::network::{View, train};
 use super::report::interpolated;
 use super::settings::{Choice, Settings};
 use super::{prior, problem::Problem, scores};
+use crate::kinds::prelude::*;
 use crate::{Experiment, Outcome, RunOptions, run};
-use faer::Mat;
 use posterior_linalg::operator::LinearOperator;
 use posterior_optim::Signal;
 use posterior_tomography::design::equidistant;
 use posterior_tomography::psnr;
-use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 fn path() -> PathBuf {

@@ -4,13 +4,10 @@ use super::predictive::{Predictive, Spread};
 use super::problem::Subject;
 use super::trained::Learner;
 use super::uncertainty::UncertaintySettings;
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use faer::Mat;
+use crate::kinds::prelude::*;
 use posterior_linalg::cholesky::JitterPolicy;
 use posterior_linalg::dense::eigen;
 use posterior_linalg::operator::LinearOperator;
-use posterior_linalg::random::Streams;
 use posterior_linalg::tiles::pieces;
 use posterior_optim::{Lbfgs, LoopOptions, Objective, ObjectiveError, Optimiser, Reason, minimise};
 use posterior_tomography::image_prior::ChannelDropout;
@@ -33,11 +30,10 @@ pub(crate) fn dropout(
     learner: &Learner<'_>,
     subject: &Subject,
     context: &mut Context<'_>,
-) -> Result<Predictive, ExperimentError> {
+) -> Result<Predictive> {
     let trained = learner.picture(subject, Some(rate), context)?;
     let network = learner.network(&trained)?;
-    let sinogram = learner.problem.measure(subject)?.sinogram;
-    let input = learner.input(&sinogram)?;
+    let input = learner.input(subject)?;
     let begun = Instant::now();
     let masks = ChannelDropout::new(network.graph(), rate);
     // Not the masks of the training, which have its own seed.
@@ -60,7 +56,7 @@ pub(crate) fn dropout(
         draws.col_as_slice_mut(j).iter_mut().zip(&mean).for_each(|(d, m)| *d = scale * (*d - m));
     }
     Ok(Predictive {
-        deviations: Predictive::deviations_of(&draws),
+        deviations: root_mean_squares(&draws),
         mean,
         spread: Spread::Draws(draws),
         hyperparameter_seconds: 0.0,
@@ -107,9 +103,9 @@ pub(crate) fn isotropic(
     learner: &Learner<'_>,
     subject: &Subject,
     context: &mut Context<'_>,
-) -> Result<Predictive, ExperimentError> {
+) -> Result<Predictive> {
     let projector = &learner.problem.projector;
-    let sinogram = learner.problem.measure(subject)?.sinogram;
+    let sinogram = learner.problem.measure(subject)?;
     let stage = format!("{}: independent pixels", subject.name);
     context.step(&stage, 0, 2)?;
     let begun = Instant::now();
@@ -128,7 +124,7 @@ pub(crate) fn isotropic(
     let (mean, draws) = drawn(found)?;
     Ok(Predictive {
         mean,
-        deviations: Predictive::deviations_of(&draws),
+        deviations: root_mean_squares(&draws),
         spread: Spread::Draws(draws),
         hyperparameter_seconds: (known - begun).as_secs_f64(),
         prediction_seconds: known.elapsed().as_secs_f64(),
@@ -180,9 +176,9 @@ pub(crate) fn total_variation(
     learner: &Learner<'_>,
     subject: &Subject,
     context: &mut Context<'_>,
-) -> Result<Predictive, ExperimentError> {
+) -> Result<Predictive> {
     let projector = &learner.problem.projector;
-    let sinogram = learner.problem.measure(subject)?.sinogram;
+    let sinogram = learner.problem.measure(subject)?;
     let begun = Instant::now();
     let name = format!("{}: total variation", subject.name);
     let method = Method::TotalVariation(request.clone());

@@ -3,25 +3,17 @@
 use super::figures::mosaic;
 use super::roughness::LazyModel;
 use super::traces::Trace;
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use crate::measured::NumberTable;
-use crate::toy::mean;
-use faer::Mat;
+use crate::kinds::prelude::*;
 use posterior_linalg::operator::LinearOperator;
-use posterior_linalg::random::Streams;
-use posterior_report::{Item, Picture};
+use posterior_report::Picture;
 use posterior_tomography::linearised::{
     ConvolutionWeights, FilterPrior, ImageTangent, PriorRoot, WeightPrior,
 };
 use posterior_tomography::total_variation::{ChainOptions, TotalVariation, VariationPrior};
 use rand_distr::{Distribution, StandardNormal};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
 
 /// The table `[roughness.draws]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct DrawSettings {
     /// Draws of each prior.
     samples: usize,
@@ -51,11 +43,10 @@ pub(crate) struct Drawn {
 const OTHERS: [&str; 2] = ["total variation", "independent pixels"];
 
 impl DrawSettings {
-    pub(crate) fn check(&self) -> Result<(), ExperimentError> {
+    pub(crate) fn check(&self) -> Result<()> {
         if !(1..=self.samples).contains(&self.shown) {
             return refused("[roughness.draws]: `shown` is from 1 to `samples`");
         }
-        let positive = |v: f64| v > 0.0 && v.is_finite();
         if !positive(self.weight) || !positive(self.precision) {
             return refused("[roughness.draws]: `weight` and `precision` are positive");
         }
@@ -81,7 +72,7 @@ pub(crate) fn run(
     searches: &[Trace],
     stored: &LazyModel<'_>,
     context: &mut Context<'_>,
-) -> Result<Vec<Drawn>, ExperimentError> {
+) -> Result<Vec<Drawn>> {
     let (learner, subject) = (stored.learner, stored.subject);
     let shape = learner.problem.shape();
     let variation = TotalVariation::sum(&shape)?;
@@ -102,9 +93,8 @@ pub(crate) fn run(
             settings.judged(OTHERS[1], &white(pixels), &variation, None),
         ];
         let network = stored.network();
-        let sinogram = learner.problem.measure(subject)?.sinogram;
         let weights = ConvolutionWeights::of(network.graph())?;
-        let tangent = ImageTangent::new(network, learner.input(&sinogram)?, weights.selection())?;
+        let tangent = ImageTangent::new(network, learner.input(subject)?, weights.selection())?;
         for search in searches {
             let filters = FilterPrior::new(&weights, search.end().filters.clone())?;
             let root = PriorRoot::new(&tangent, WeightPrior::Filters(filters))?;

@@ -3,20 +3,13 @@
 use super::problem::Subject;
 use super::stored::{Correlation, StoredModel};
 use super::trained::{Learner, Trained};
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use crate::measured::{Measured, NumberTable};
-use crate::numbers::put;
-use posterior_report::{Curves, Line};
+use crate::kinds::prelude::*;
 use posterior_tomography::TomographyError;
 use posterior_tomography::linearised::{ChargedWeights, ConvolutionWeights, LearnedHyperparameters};
 use posterior_tomography::patches::{PatchCovariance, Tiling, patch_log_density, pseudo_inverse_stabiliser};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 /// The table `[evidence]`.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct EvidenceSettings {
     /// Steps of L-BFGS at most.
     steps: usize,
@@ -25,7 +18,7 @@ pub(crate) struct EvidenceSettings {
 }
 
 impl EvidenceSettings {
-    pub(crate) fn check(&self) -> Result<(), ExperimentError> {
+    pub(crate) fn check(&self) -> Result<()> {
         if self.steps == 0 || self.eigenvectors == 0 {
             return refused("[evidence]: `steps` and `eigenvectors` are at least 1");
         }
@@ -68,27 +61,17 @@ pub(crate) fn run(
     pictures: &[Trained],
     out: &mut Measured,
     context: &mut Context<'_>,
-) -> Result<Value, ExperimentError> {
+) -> Result<Value> {
     let mut all: Vec<Vec<Found>> = vec![Vec::new(); CELLS.len()];
     let mut blocks = Vec::new();
     for (subject, trained) in learner.problem.subjects.iter().zip(pictures) {
         let network = learner.network(trained)?;
-        let sinogram = learner.problem.measure(subject)?.sinogram;
-        // Made for the first choice that the journal does not have.
-        let mut model: Option<StoredModel> = None;
+        let mut model = None;
         for (k, cell) in CELLS.iter().enumerate() {
             let stage = format!("{}: evidence of the {}", subject.name, cell.0);
             let depends = (learner.depends(), settings, &subject.name, cell);
             let found = context.once(&stage, &depends, |context| {
-                let model = match &mut model {
-                    Some(model) => model,
-                    None => {
-                        context.step("Jacobian", 0, 1)?;
-                        let input = learner.input(&sinogram)?;
-                        let projector = &learner.problem.projector;
-                        model.insert(StoredModel::new(&network, input, projector, &sinogram)?)
-                    }
-                };
+                let model = made(&mut model, || StoredModel::new(&network, learner, subject, context))?;
                 Ok(judge(settings, *cell, model, subject, learner, &stage, context)?)
             })?;
             all[k].push(found);
@@ -142,18 +125,22 @@ fn judge(
     })
 }
 
-fn numbers(all: &[Vec<Found>]) -> Result<Value, ExperimentError> {
+/// What is reported of a choice.
+const QUANTITIES: [Quantity<Found>; 7] = [
+    ("nll", "NLL, nats a pixel", |f| Some(f.nll)),
+    ("marginal", "pixel by pixel", |f| Some(f.marginal)),
+    ("evidence", "what was maximised, nats a measurement", |f| Some(f.evidence)),
+    ("deviation", "root mean variance of pixels", |f| Some(f.deviation)),
+    ("noise", "noise variance", |f| Some(f.noise)),
+    ("stabiliser", "", |f| Some(f.stabiliser)),
+    ("steps", "steps", |f| Some(f.steps as f64)),
+];
+
+fn numbers(all: &[Vec<Found>]) -> Result<Value> {
     let mut cells = Map::new();
     for ((name, ..), found) in CELLS.iter().zip(all) {
         let mut own = Map::new();
-        let each = |of: fn(&Found) -> f64| found.iter().map(of).collect::<Vec<f64>>();
-        put(&mut own, "nll", &each(|f| f.nll))?;
-        put(&mut own, "marginal", &each(|f| f.marginal))?;
-        put(&mut own, "evidence", &each(|f| f.evidence))?;
-        put(&mut own, "noise", &each(|f| f.noise))?;
-        put(&mut own, "stabiliser", &each(|f| f.stabiliser))?;
-        put(&mut own, "deviation", &each(|f| f.deviation))?;
-        put(&mut own, "steps", &each(|f| f.steps as f64))?;
+        put_all(&mut own, "", found, &QUANTITIES)?;
         cells.insert((*name).into(), Value::Object(own));
     }
     Ok(Value::Object(cells))
@@ -165,14 +152,7 @@ fn table() -> NumberTable {
         "the evidence charges for",
         "evidence",
         CELLS.iter().map(|c| c.0),
-        &[
-            ("nll_shown", "NLL, nats a pixel"),
-            ("marginal_shown", "pixel by pixel"),
-            ("evidence_shown", "what was maximised, nats a measurement"),
-            ("deviation_shown", "root mean variance of pixels"),
-            ("noise_shown", "noise variance"),
-            ("steps_shown", "steps"),
-        ],
+        &shown_columns("", &QUANTITIES),
         "Means and standard errors over images. The whole image is one patch with the exact covariance (equation 7.6). What the two evidences maximise is not of the same measurements and cannot be compared.",
     )
 }
@@ -184,8 +164,7 @@ fn picture(all: &[Vec<Found>], blocks: &[String]) -> Curves {
             let own = found.iter().filter_map(|f| f.log_variances.get(k));
             own.sum::<f64>() / found.len().max(1) as f64
         };
-        let x = (0..blocks.len()).map(|k| k as f64).collect();
-        Line::new(*name, x, (0..blocks.len()).map(mean).collect())
+        by_step(*name, (0..blocks.len()).map(mean))
     };
     let lines = CELLS.iter().zip(all).map(line).collect();
     let named: Vec<String> = blocks.iter().enumerate().map(|(k, b)| format!("{k} {b}")).collect();

@@ -3,7 +3,8 @@
 use super::predictive::Scored;
 use super::problem::Subject;
 use super::uncertainty::UncertaintySettings;
-use posterior_report::{Curves, Distribution, Distributions, Image, ImageLayout, Item, Line, Picture};
+use crate::kinds::prelude::*;
+use posterior_report::{Distribution, Distributions, Image, ImageLayout, Picture};
 
 /// Pixels of the report on which one of an image is drawn, at least and where it fits.
 const SIDE: usize = 160;
@@ -26,10 +27,8 @@ pub(crate) fn figures(judged: &Judged<'_>) -> Vec<Item> {
     let mut out = Vec::new();
     for (i, subject) in judged.subjects.iter().enumerate() {
         let lines = |of: &dyn Fn(&Scored) -> Vec<(f64, f64)>| {
-            let line = |(k, own): (usize, &Vec<Scored>)| {
-                let (x, y) = of(&own[i]).into_iter().unzip();
-                Line::new(&judged.settings.methods[k].name, x, y)
-            };
+            let line =
+                |(k, own): (usize, &Vec<Scored>)| through(&judged.settings.methods[k].name, of(&own[i]));
             judged.all.iter().enumerate().map(line).collect::<Vec<Line>>()
         };
         let patches = lines(&|s| s.patches.iter().map(|(side, value)| (*side as f64, *value)).collect());

@@ -5,22 +5,18 @@ use super::predictive::{Predictive, Spread};
 use super::problem::Subject;
 use super::trained::{Learner, Trained};
 use super::uncertainty::UncertaintySettings;
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use posterior_linalg::random::Streams;
+use crate::kinds::prelude::*;
 use posterior_tomography::linearised::GPriorOptions;
 use posterior_tomography::reconstruction::TotalVariationRequest;
 use posterior_tomography::running::{Checkpointer, Stage};
 use posterior_tomography::uncertainty::{
     FilterOptions, ImagePriorChoice, PriorReport, UncertaintyOptions, infer,
 };
-use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
 /// One `[[uncertainty.method]]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct MethodSettings {
     pub(crate) name: String,
     pub(crate) way: Way,
@@ -44,21 +40,19 @@ pub(crate) enum Way {
 
 /// Of dropped channels.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct DropoutSettings {
     pub(crate) rate: f64,
 }
 
 /// Of independent pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct IsotropicSettings {
     /// Steps of L-BFGS at most.
     pub(crate) steps: usize,
 }
 
 impl MethodSettings {
-    pub(crate) fn check(&self) -> Result<(), ExperimentError> {
+    pub(crate) fn check(&self) -> Result<()> {
         match &self.way {
             Way::Dropout(own) if !(own.rate > 0.0 && own.rate < 1.0) => {
                 refused(format!("method `{}`: `rate` is between 0 and 1", self.name))
@@ -80,7 +74,7 @@ impl MethodSettings {
         learner: &Learner<'_>,
         (subject, trained): (&Subject, &Trained),
         context: &mut Context<'_>,
-    ) -> Result<Predictive, ExperimentError> {
+    ) -> Result<Predictive> {
         let tangent = |prior: ImagePriorChoice, context: &mut Context<'_>| {
             linearised(&self.name, prior, settings, learner, (subject, trained), context)
         };
@@ -102,13 +96,13 @@ fn linearised(
     learner: &Learner<'_>,
     (subject, trained): (&Subject, &Trained),
     context: &mut Context<'_>,
-) -> Result<Predictive, ExperimentError> {
+) -> Result<Predictive> {
     let network = learner.network(trained)?;
-    let sinogram = learner.problem.measure(subject)?.sinogram;
+    let sinogram = learner.problem.measure(subject)?;
     let seed = Streams::new(context.seed).child("experiment/tomography draws", 0).seed();
     let (samples, rank, conjugate) = (settings.samples, Some(settings.rank), settings.conjugate.clone());
     let options = UncertaintyOptions { prior, samples, conjugate, rank, seed };
-    let input = learner.input(&sinogram)?;
+    let input = learner.input(subject)?;
     let begun = Instant::now();
     // What comes before the draws is the search.
     let mut known = begun;

@@ -33,26 +33,17 @@ mod uncertainty;
 #[cfg(test)]
 mod tests;
 
-use super::Checked;
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use crate::gaussian::check_names;
-use crate::measured::Measured;
-use crate::unknown_keys::UnknownKeys;
+use crate::kinds::prelude::*;
 use evidence::EvidenceSettings;
-use posterior_report::SummaryRow;
+pub(super) use figures::mosaic;
 use posterior_tomography::reconstruction::DeepImagePriorRequest;
 use problem::{ImageSettings, Problem, ScanSettings};
 use roughness::RoughnessSettings;
-use serde::Deserialize;
-use serde_json::{Map, Value};
-use toml::Table;
 use trained::Learner;
 use uncertainty::UncertaintySettings;
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     scan: ScanSettings,
     #[serde(rename = "image")]
@@ -68,19 +59,7 @@ pub(crate) struct Settings {
 }
 
 impl Checked for Settings {
-    fn check_keys(table: &Table) -> Result<(), ExperimentError> {
-        UnknownKeys::default()
-            .of::<Self>("", table)
-            .under::<ScanSettings>("scan", table)
-            .under::<ImageSettings>("image", table)
-            .under::<DeepImagePriorRequest>("prior", table)
-            .under::<EvidenceSettings>("evidence", table)
-            .under::<UncertaintySettings>("uncertainty", table)
-            .under::<RoughnessSettings>("roughness", table)
-            .refuse()
-    }
-
-    fn check(&self) -> Result<(), ExperimentError> {
+    fn check(&self) -> Result<()> {
         self.scan.check()?;
         check_names("image", self.images.iter().map(|i| i.name.as_str()))?;
         self.images.iter().try_for_each(ImageSettings::check)?;
@@ -100,7 +79,7 @@ impl Checked for Settings {
 }
 
 /// Trains the network on every image, and does what is asked for with it.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
     let problem = Problem::new(settings, context)?;
     let learner = Learner::new(settings, &problem, context)?;
     let (mut out, mut numbers, mut series) = (Measured::default(), Map::new(), Map::new());

@@ -1,11 +1,10 @@
 //! What a method says of an image, and how right it is.
 
 use super::uncertainty::UncertaintySettings;
-use faer::Mat;
+use crate::kinds::prelude::*;
 use posterior_tomography::calibration::{Calibration, Histograms};
 use posterior_tomography::patches::{PatchCovariance, Tiling, patch_log_density};
 use posterior_tomography::{TomographyError, psnr};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
 
@@ -29,14 +28,6 @@ pub(crate) struct Predictive {
     pub(crate) prediction_seconds: f64,
     /// What the method found, by name.
     pub(crate) facts: BTreeMap<String, f64>,
-}
-
-impl Predictive {
-    /// Standard deviations of draws that are zero in the mean.
-    pub(crate) fn deviations_of(draws: &Mat<f64>) -> Vec<f64> {
-        let count = draws.ncols().max(1) as f64;
-        draws.row_iter().map(|row| (row.squared_norm_l2() / count).sqrt()).collect()
-    }
 }
 
 /// Against the truth.

@@ -1,14 +1,11 @@
 //! Images, and the scan that all of them go through.
 
 use super::Settings;
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
 use crate::images::idx_files;
+use crate::kinds::prelude::*;
 use crate::pictures::Pictures;
-use posterior_linalg::random::Streams;
 use posterior_tomography::phantom::{random_digit, random_ellipses, walnut_slice};
-use posterior_tomography::{ParallelBeam, Projector, Simulated, TomographyError, simulate};
-use serde::Deserialize;
+use posterior_tomography::{ParallelBeam, Projector, TomographyError, simulate};
 use std::path::{Path, PathBuf};
 
 /// Diameter of the disk in which ellipses have their centres, as a share of the image's side.
@@ -16,7 +13,6 @@ const DIAMETER: f64 = 0.4745;
 
 /// The table `[scan]`.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct ScanSettings {
     /// Side of the images, in pixels.
     pub(crate) side: usize,
@@ -27,11 +23,11 @@ pub(crate) struct ScanSettings {
 }
 
 impl ScanSettings {
-    pub(crate) fn check(&self) -> Result<(), ExperimentError> {
+    pub(crate) fn check(&self) -> Result<()> {
         if !(8..=512).contains(&self.side) || !(1..=1000).contains(&self.angles) {
             return refused("[scan]: `side` is from 8 to 512 pixels, `angles` are from 1 to 1000");
         }
-        if !(self.noise > 0.0 && self.noise.is_finite()) {
+        if !positive(self.noise) {
             return refused("[scan]: `noise` is positive: 0.05 is 5 % of the mean measurement");
         }
         Ok(())
@@ -52,7 +48,6 @@ pub(crate) enum Source {
 
 /// One `[[image]]`: as many images of one source.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct ImageSettings {
     pub(crate) name: String,
     pub(crate) source: Source,
@@ -63,7 +58,7 @@ pub(crate) struct ImageSettings {
 }
 
 impl ImageSettings {
-    pub(crate) fn check(&self) -> Result<(), ExperimentError> {
+    pub(crate) fn check(&self) -> Result<()> {
         if !(1..=100).contains(&self.count) {
             return refused(format!("[[image]] `{}`: `count` is from 1 to 100", self.name));
         }
@@ -76,7 +71,7 @@ impl ImageSettings {
         Ok(())
     }
 
-    fn read(&self, side: usize, base: &Path, seed: u64) -> Result<Vec<Subject>, ExperimentError> {
+    fn read(&self, side: usize, base: &Path, seed: u64) -> Result<Vec<Subject>> {
         let streams = Streams::new(seed).child("experiment/tomography images", 0);
         let named = |i: usize, truth: Vec<f64>| {
             let name = if self.count == 1 { self.name.clone() } else { format!("{} {}", self.name, i + 1) };
@@ -132,7 +127,7 @@ impl Problem {
     ///
     /// # Errors
     /// Files that are not there or hold something else.
-    pub(crate) fn new(settings: &Settings, context: &Context<'_>) -> Result<Self, ExperimentError> {
+    pub(crate) fn new(settings: &Settings, context: &Context<'_>) -> Result<Self> {
         let scan = settings.scan;
         let beam = ParallelBeam::usual(scan.side, scan.side, scan.angles)?;
         let mut subjects = Vec::new();
@@ -152,7 +147,7 @@ impl Problem {
     ///
     /// # Errors
     /// [`TomographyError`].
-    pub(crate) fn measure(&self, subject: &Subject) -> Result<Simulated, TomographyError> {
-        simulate(&self.projector, &subject.truth, self.scan.noise, subject.streams)
+    pub(crate) fn measure(&self, subject: &Subject) -> Result<Vec<f64>, TomographyError> {
+        Ok(simulate(&self.projector, &subject.truth, self.scan.noise, subject.streams)?.sinogram)
     }
 }

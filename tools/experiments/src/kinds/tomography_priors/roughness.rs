@@ -5,25 +5,17 @@ use super::problem::Subject;
 use super::stored::StoredModel;
 use super::traces::{self, Trace, TraceSettings};
 use super::trained::{Learner, Trained};
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use crate::measured::{Measured, NumberTable};
-use crate::toy::mean;
-use posterior_linalg::random::Streams;
+use crate::kinds::prelude::*;
 use posterior_networks::Network;
-use posterior_report::{Curves, Line};
 use posterior_tomography::TomographyError;
 use posterior_tomography::linearised::{
     BendEstimate, ConvolutionWeights, FilterHyperparameters, ImageTangent, Roughness, RoughnessTerms,
     SampledRoughness,
 };
 use posterior_tomography::total_variation::TotalVariation;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
 
 /// The table `[roughness]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct RoughnessSettings {
     /// The shortest and the longest lengthscale of the curves, in positions of a filter.
     from: f64,
@@ -45,8 +37,7 @@ pub(crate) struct RoughnessSettings {
 }
 
 impl RoughnessSettings {
-    pub(crate) fn check(&self) -> Result<(), ExperimentError> {
-        let positive = |v: f64| v > 0.0 && v.is_finite();
+    pub(crate) fn check(&self) -> Result<()> {
         if !(positive(self.from) && positive(self.to) && self.from < self.to && self.lengthscales >= 2) {
             return refused("[roughness]: `from` is positive and below `to`, `lengthscales` are at least 2");
         }
@@ -115,13 +106,13 @@ pub(crate) fn run<'a>(
     pictures: &[Trained],
     out: &mut Measured,
     context: &mut Context<'_>,
-) -> Result<(Value, Value), ExperimentError> {
+) -> Result<(Value, Value)> {
     let (mut curves, mut estimates, mut found) = (Vec::new(), Vec::new(), None);
     let mut drawn = Vec::new();
     for (i, (subject, trained)) in learner.problem.subjects.iter().zip(pictures).enumerate() {
         let name = &subject.name;
         let network = learner.network(trained)?;
-        let mut model = LazyModel { learner, subject, network, made: None };
+        let mut model = LazyModel { learner, subject, network, place: None };
         let depends = (learner.depends(), name, settings.from, settings.to, settings.lengthscales);
         let own: Vec<BlockCurve> =
             context.once(&format!("{name}: expected total variation"), &depends, |context| {
@@ -168,7 +159,7 @@ pub(crate) struct LazyModel<'a> {
     pub(crate) learner: &'a Learner<'a>,
     pub(crate) subject: &'a Subject,
     network: Network<f32>,
-    made: Option<(StoredModel, RoughnessTerms)>,
+    place: Option<(StoredModel, RoughnessTerms)>,
 }
 
 impl LazyModel<'_> {
@@ -181,23 +172,14 @@ impl LazyModel<'_> {
     ///
     /// # Errors
     /// What fails or is interrupted.
-    pub(crate) fn get(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Result<&(StoredModel, RoughnessTerms), ExperimentError> {
-        let Self { learner, subject, network, made } = self;
-        Ok(match made {
-            Some(model) => model,
-            None => {
-                context.step("Jacobian", 0, 1)?;
-                let sinogram = learner.problem.measure(subject)?.sinogram;
-                let (input, projector) = (learner.input(&sinogram)?, &learner.problem.projector);
-                let own = StoredModel::new(network, input, projector, &sinogram)?;
-                let shape = learner.problem.shape();
-                let terms = RoughnessTerms::new(&own.weights, &shape, own.jacobian.as_ref());
-                made.insert((own, terms))
-            }
-        })
+    pub(crate) fn get(&mut self, context: &mut Context<'_>) -> Result<&(StoredModel, RoughnessTerms)> {
+        let Self { learner, subject, network, place } = self;
+        let model = made(place, || {
+            let own = StoredModel::new(network, learner, subject, context)?;
+            let terms = RoughnessTerms::new(&own.weights, &learner.problem.shape(), own.jacobian.as_ref());
+            Ok((own, terms))
+        })?;
+        Ok(model)
     }
 }
 
@@ -226,13 +208,12 @@ fn estimate(
     settings: &RoughnessSettings,
     model: &mut LazyModel<'_>,
     context: &mut Context<'_>,
-) -> Result<Vec<Estimated>, ExperimentError> {
+) -> Result<Vec<Estimated>> {
     let (learner, subject, network) = (model.learner, model.subject, model.network.clone());
     let network = &network;
     let (_, terms) = model.get(context)?;
-    let sinogram = learner.problem.measure(subject)?.sinogram;
     let weights = ConvolutionWeights::of(network.graph())?;
-    let tangent = ImageTangent::new(network, learner.input(&sinogram)?, weights.selection())?;
+    let tangent = ImageTangent::new(network, learner.input(subject)?, weights.selection())?;
     let total_variation = TotalVariation::sum(&learner.problem.shape())?;
     let seed = Streams::new(context.seed).child("experiment/tomography roughness", 0).seed();
     let by = |bend| SampledRoughness {

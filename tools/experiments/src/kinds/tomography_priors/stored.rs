@@ -1,15 +1,17 @@
 //! The linear model of a trained picture with everything stored: the projector, the Jacobian over pixels, and its grams.
 
-use faer::Mat;
+use super::problem::Subject;
+use super::trained::Learner;
+use crate::kinds::prelude::*;
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linalg::dense::product;
 use posterior_linalg::operator::LinearOperator;
-use posterior_networks::{Array, Network};
+use posterior_networks::Network;
+use posterior_tomography::TomographyError;
 use posterior_tomography::linearised::{
     ChargedWeights, ConvolutionWeights, DistanceGrams, FilterHyperparameters, ImageHyperparameters,
     ImageTangent, MeasuredTangent, RoughnessTerms, StoredEvidence,
 };
-use posterior_tomography::{Projector, TomographyError};
 
 /// A lengthscale so short that positions of a filter are not correlated at all.
 const UNCORRELATED: f64 = 1e-3;
@@ -45,12 +47,14 @@ impl StoredModel {
     /// [`TomographyError`].
     pub(crate) fn new(
         network: &Network<f32>,
-        input: Array<f32>,
-        projector: &Projector,
-        sinogram: &[f64],
-    ) -> Result<Self, TomographyError> {
+        learner: &Learner<'_>,
+        subject: &Subject,
+        context: &mut Context<'_>,
+    ) -> Result<Self> {
+        context.step("Jacobian", 0, 1)?;
+        let (projector, sinogram) = (&learner.problem.projector, learner.problem.measure(subject)?);
         let weights = ConvolutionWeights::of(network.graph())?;
-        let tangent = ImageTangent::new(network, input, weights.selection())?;
+        let tangent = ImageTangent::new(network, learner.input(subject)?, weights.selection())?;
         let measured = MeasuredTangent::new(&tangent, projector)?;
         let pixels = projector.geometry().pixels();
         let identity = Mat::<f64>::identity(pixels, pixels);
@@ -61,7 +65,7 @@ impl StoredModel {
             projector: projector.multiply(identity.as_ref()),
             picture: tangent.picture(),
             trained: tangent.weights(),
-            targets: measured.linear_targets(sinogram)?,
+            targets: measured.linear_targets(&sinogram)?,
             residual: each.map(|(y, g)| y - g).collect(),
             jacobian,
             weights,

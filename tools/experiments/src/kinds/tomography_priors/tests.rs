@@ -2,15 +2,14 @@
 
 use super::Settings;
 use super::baselines::fit_isotropic;
-use crate::{Experiment, ExperimentError, Outcome, RunOptions, run};
+use crate::kinds::prelude::*;
+use crate::{Experiment, Outcome, RunOptions, run};
 use posterior_linalg::cholesky::JitterPolicy;
-use posterior_linalg::random::Streams;
 use posterior_optim::Signal;
 use posterior_tomography::measured::ObservedPrior;
 use posterior_tomography::phantom::walnut_slice;
 use posterior_tomography::priors::Isotropic;
 use posterior_tomography::{ParallelBeam, Projector, simulate};
-use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 const FILES: [&str; 3] = ["tomography_digits", "tomography_uncertainty", "tomography_roughness"];

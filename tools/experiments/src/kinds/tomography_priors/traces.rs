@@ -2,23 +2,16 @@
 
 use super::roughness::LazyModel;
 use super::stored::{Correlation, StoredModel};
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use crate::measured::NumberTable;
-use crate::toy::mean;
+use crate::kinds::prelude::*;
 use posterior_optim::{Adaptive, Objective};
-use posterior_report::{Curves, Item, Line};
 use posterior_tomography::TomographyError;
 use posterior_tomography::linearised::{
     ChargedWeights, EvidenceSearch, ImageHyperparameters, LEAST_LOG_VARIANCE, LearnedHyperparameters,
     RoughnessTerms,
 };
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
 
 /// The table `[roughness.traces]`.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct TraceSettings {
     /// Steps of Adam.
     steps: usize,
@@ -28,8 +21,7 @@ pub(crate) struct TraceSettings {
 }
 
 impl TraceSettings {
-    pub(crate) fn check(&self) -> Result<(), ExperimentError> {
-        let positive = |v: f64| v > 0.0 && v.is_finite();
+    pub(crate) fn check(&self) -> Result<()> {
         if self.steps == 0 || !positive(self.learning_rate) || !positive(self.weight) {
             return refused(
                 "[roughness.traces]: `steps` are at least 1, `learning_rate` and `weight` positive",
@@ -66,7 +58,7 @@ pub(crate) fn run(
     settings: &TraceSettings,
     stored: &mut LazyModel<'_>,
     context: &mut Context<'_>,
-) -> Result<Vec<Trace>, ExperimentError> {
+) -> Result<Vec<Trace>> {
     let mut out = Vec::new();
     let (learner, image) = (stored.learner, &stored.subject.name);
     for name in NAMES {
@@ -86,7 +78,7 @@ fn search(
     model: &StoredModel,
     terms: &RoughnessTerms,
     context: &mut Context<'_>,
-) -> Result<Trace, ExperimentError> {
+) -> Result<Trace> {
     let roughness = (name == NAMES[1]).then_some((terms, settings.weight));
     let evidence = model.evidence(ChargedWeights::Optimum, roughness);
     let (learned, held) = (LearnedHyperparameters::default(), model.start(Correlation::Matern));
@@ -129,11 +121,8 @@ impl Trace {
 
     /// Variances and lengthscales by step.
     pub(crate) fn figures(&self) -> Vec<Item> {
-        let steps: Vec<f64> = (0..self.values.len()).map(|i| i as f64).collect();
         let drawn = |title: &str, rows: &[Vec<f64>]| -> Item {
-            let line = |(k, block): (usize, &String)| {
-                Line::new(block, steps.clone(), rows.iter().map(|row| row[k].exp()).collect())
-            };
+            let line = |(k, block): (usize, &String)| by_step(block, rows.iter().map(|row| row[k].exp()));
             let lines = self.blocks.iter().enumerate().map(line).collect();
             let title = format!("{title} by {}", self.name);
             Curves::new(title, "steps", "", lines).logarithmic(false, true).into()

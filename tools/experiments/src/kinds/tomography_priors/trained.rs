@@ -2,11 +2,7 @@
 
 use super::Settings;
 use super::problem::{Problem, Subject};
-use crate::context::Context;
-use crate::error::ExperimentError;
-use crate::measured::NumberTable;
-use crate::numbers::put;
-use posterior_linalg::random::Streams;
+use crate::kinds::prelude::*;
 use posterior_networks::architecture::Unet;
 use posterior_networks::{Architecture, Array, Network, Selection};
 use posterior_optim::{Clock, Reason};
@@ -14,8 +10,6 @@ use posterior_tomography::image_prior::{DeepImagePrior, DeepImagePriorOptions, n
 use posterior_tomography::reconstruction::{DeepImagePriorRequest, Trials, choose_weight};
 use posterior_tomography::total_variation::{Penalised, TotalVariation};
 use posterior_tomography::{Filter, TomographyError, filtered_back_projection, psnr};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
 use std::time::Instant;
 
 /// A network after its training on one image.
@@ -56,7 +50,7 @@ impl<'a> Learner<'a> {
         settings: &'a Settings,
         problem: &'a Problem,
         context: &mut Context<'_>,
-    ) -> Result<Self, ExperimentError> {
+    ) -> Result<Self> {
         let request = &settings.prior;
         let [height, width] = problem.shape();
         let unet = Unet { input: vec![1, height, width], outputs: 1, ..request.network.clone() };
@@ -98,18 +92,19 @@ impl<'a> Learner<'a> {
     ///
     /// # Errors
     /// Weights of another network.
-    pub(crate) fn network(&self, trained: &Trained) -> Result<Network<f32>, ExperimentError> {
+    pub(crate) fn network(&self, trained: &Trained) -> Result<Network<f32>> {
         let mut network = self.network.clone();
         assign(&mut network, &trained.weights)?;
         Ok(network)
     }
 
-    /// What the network looks at: the filtered back-projection of the measurements.
+    /// What the network looks at: the filtered back-projection of an image's measurements.
     ///
     /// # Errors
     /// [`TomographyError`].
-    pub(crate) fn input(&self, sinogram: &[f64]) -> Result<Array<f32>, TomographyError> {
-        let first = filtered_back_projection(&self.problem.projector, sinogram, Filter::RamLak, None)?;
+    pub(crate) fn input(&self, subject: &Subject) -> Result<Array<f32>, TomographyError> {
+        let sinogram = self.problem.measure(subject)?;
+        let first = filtered_back_projection(&self.problem.projector, &sinogram, Filter::RamLak, None)?;
         Ok(network_input(&self.problem.shape(), &first))
     }
 
@@ -122,7 +117,7 @@ impl<'a> Learner<'a> {
         subject: &Subject,
         dropout: Option<f64>,
         context: &mut Context<'_>,
-    ) -> Result<Trained, ExperimentError> {
+    ) -> Result<Trained> {
         let dropped = if dropout.is_some() { " with dropped channels" } else { "" };
         let stage = format!("{}: network{dropped}", subject.name);
         let depends = (&self.depends, &subject.name, dropout);
@@ -135,10 +130,10 @@ impl<'a> Learner<'a> {
         dropout: Option<f64>,
         stage: &str,
         context: &mut Context<'_>,
-    ) -> Result<Trained, ExperimentError> {
+    ) -> Result<Trained> {
         let begun = Instant::now();
         let (projector, shape) = (&self.problem.projector, self.problem.shape());
-        let sinogram = self.problem.measure(subject)?.sinogram;
+        let sinogram = self.problem.measure(subject)?;
         let first = filtered_back_projection(projector, &sinogram, Filter::RamLak, None)?;
         let weight = match self.request.weight {
             Some(weight) => weight,
@@ -188,16 +183,16 @@ fn assign(network: &mut Network<f32>, weights: &[f32]) -> Result<(), TomographyE
 ///
 /// # Errors
 /// Numbers without an average.
-pub(crate) fn numbers(problem: &Problem, pictures: &[Trained]) -> Result<Value, ExperimentError> {
+pub(crate) fn numbers(problem: &Problem, pictures: &[Trained]) -> Result<Value> {
     let mut out = Map::new();
     for (subject, own) in problem.subjects.iter().zip(pictures) {
         let own = json!({"psnr": own.psnr, "filtered_psnr": own.filtered_psnr, "weight": own.weight, "best_step": own.best_step, "seconds": own.seconds});
         out.insert(subject.name.clone(), own);
     }
     let mut mean = Map::new();
-    let all = |of: fn(&Trained) -> f64| pictures.iter().map(of).collect::<Vec<f64>>();
-    put(&mut mean, "psnr", &all(|p| p.psnr))?;
-    put(&mut mean, "filtered_psnr", &all(|p| p.filtered_psnr))?;
+    let quantities: [Quantity<Trained>; 2] =
+        [("psnr", "", |p| Some(p.psnr)), ("filtered_psnr", "", |p| Some(p.filtered_psnr))];
+    put_all(&mut mean, "", pictures, &quantities)?;
     out.insert("mean".into(), Value::Object(mean));
     Ok(Value::Object(out))
 }

@@ -4,19 +4,12 @@ use super::figures::{Judged, figures};
 use super::methods::{MethodSettings, Way};
 use super::predictive::Scored;
 use super::trained::{Learner, Trained};
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use crate::gaussian::check_names;
-use crate::measured::{Measured, NumberTable};
-use crate::numbers::put;
+use crate::kinds::prelude::*;
 use posterior_linear::sampled::ConjugateOptions;
 use posterior_tomography::patches::Estimator;
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
 
 /// The table `[uncertainty]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct UncertaintySettings {
     /// Draws of every method that draws.
     pub(crate) samples: usize,
@@ -41,7 +34,7 @@ pub(crate) struct UncertaintySettings {
 }
 
 impl UncertaintySettings {
-    pub(crate) fn check(&self, side: usize) -> Result<(), ExperimentError> {
+    pub(crate) fn check(&self, side: usize) -> Result<()> {
         check_names("method", self.methods.iter().map(|m| m.name.as_str()))?;
         self.methods.iter().try_for_each(MethodSettings::check)?;
         if self.samples < 2 || self.levels == 0 || self.bins == 0 {
@@ -52,7 +45,7 @@ impl UncertaintySettings {
                 "[uncertainty]: `largest_patch` is from 1 to {side}, the side of an image"
             ));
         }
-        if !(self.stabiliser > 0.0 && self.stabiliser.is_finite()) {
+        if !positive(self.stabiliser) {
             return refused("[uncertainty]: `stabiliser` is positive: 1e-6 as published");
         }
         let weighted =
@@ -87,7 +80,7 @@ pub(crate) fn run(
     pictures: &[Trained],
     out: &mut Measured,
     context: &mut Context<'_>,
-) -> Result<(Value, Value), ExperimentError> {
+) -> Result<(Value, Value)> {
     let shape = learner.problem.shape();
     let (mut images, mut series) = (Map::new(), Map::new());
     let mut all: Vec<Vec<Scored>> = vec![Vec::new(); settings.methods.len()];
@@ -112,7 +105,9 @@ pub(crate) fn run(
     }
     let mut methods = Map::new();
     for (method, scored) in settings.methods.iter().zip(&all) {
-        methods.insert(method.name.clone(), averages(scored)?);
+        let mut own = Map::new();
+        put_all(&mut own, "", scored, &QUANTITIES)?;
+        methods.insert(method.name.clone(), Value::Object(own));
     }
     let judged = Judged { settings, shape, subjects: &learner.problem.subjects, all: &all };
     out.figures.extend(figures(&judged));
@@ -126,59 +121,32 @@ pub(crate) fn run(
 
 /// Of one method on one image.
 fn numbers(scored: &Scored) -> Value {
-    json!({
-        "psnr": scored.psnr,
-        "marginal": scored.marginal(),
-        "joint": scored.joint(),
-        "covered": scored.covered,
-        "miscalibration": scored.miscalibration,
-        "deviation": mean_square(&scored.deviations).sqrt(),
-        "hyperparameter_seconds": scored.hyperparameter_seconds,
-        "prediction_seconds": scored.prediction_seconds,
-        "facts": scored.facts,
-    })
+    let each = QUANTITIES.iter().map(|(key, _, of)| ((*key).to_string(), json!(of(scored))));
+    Value::Object(each.chain([("facts".into(), json!(scored.facts))]).collect())
 }
 
 fn mean_square(values: &[f64]) -> f64 {
     values.iter().map(|v| v * v).sum::<f64>() / values.len().max(1) as f64
 }
 
-/// Of one method over images.
-fn averages(scored: &[Scored]) -> Result<Value, ExperimentError> {
-    let mut own = Map::new();
-    let all = |of: &dyn Fn(&Scored) -> f64| scored.iter().map(of).collect::<Vec<f64>>();
-    put(&mut own, "psnr", &all(&|s| s.psnr))?;
-    put(&mut own, "marginal", &all(&Scored::marginal))?;
-    put(&mut own, "joint", &all(&Scored::joint))?;
-    put(&mut own, "covered", &all(&|s| s.covered))?;
-    put(&mut own, "miscalibration", &all(&|s| s.miscalibration))?;
-    put(&mut own, "deviation", &all(&|s| mean_square(&s.deviations).sqrt()))?;
-    put(&mut own, "hyperparameter_seconds", &all(&|s| s.hyperparameter_seconds))?;
-    put(&mut own, "prediction_seconds", &all(&|s| s.prediction_seconds))?;
-    Ok(Value::Object(own))
-}
+/// Scores and seconds of a method.
+const QUANTITIES: [Quantity<Scored>; 8] = [
+    ("psnr", "PSNR, dB", |s| Some(s.psnr)),
+    ("marginal", "log density, pixel by pixel", |s| Some(s.marginal())),
+    ("joint", "in the largest patches", |s| Some(s.joint())),
+    ("covered", "within 90 % intervals", |s| Some(s.covered)),
+    ("miscalibration", "miscalibration", |s| Some(s.miscalibration)),
+    ("deviation", "root mean variance", |s| Some(mean_square(&s.deviations).sqrt())),
+    ("hyperparameter_seconds", "seconds of hyperparameters", |s| Some(s.hyperparameter_seconds)),
+    ("prediction_seconds", "of prediction", |s| Some(s.prediction_seconds)),
+];
 
 fn table(settings: &UncertaintySettings, prefix: &str, title: &str, ending: &str) -> NumberTable {
     let side = settings.largest_patch;
-    let joint = format!("{side} x {side}");
-    let columns = [
-        ("psnr", "PSNR, dB"),
-        ("marginal", "log density, pixel by pixel"),
-        ("joint", joint.as_str()),
-        ("covered", "within 90 % intervals"),
-        ("miscalibration", "miscalibration"),
-        ("deviation", "root mean variance"),
-        ("hyperparameter_seconds", "seconds of hyperparameters"),
-        ("prediction_seconds", "of prediction"),
-    ];
-    let keys = columns.map(|(key, _)| format!("{key}{ending}"));
-    let named: Vec<(&str, &str)> = keys.iter().zip(columns).map(|(k, c)| (k.as_str(), c.1)).collect();
-    NumberTable::by_name(
-        title,
-        "method",
-        prefix,
-        settings.methods.iter().map(|m| m.name.as_str()),
-        &named,
-        "Log densities of the true image in nats a pixel. Miscalibration is the mean distance of the coverage curve from the diagonal. The training of networks is in no column.",
-    )
+    let columns = QUANTITIES.map(|(key, head, _)| (format!("{key}{ending}"), head));
+    let caption = format!(
+        "Log densities of the true image in nats a pixel; the largest patches are {side} x {side}. Miscalibration is the mean distance of the coverage curve from the diagonal. The training of networks is in no column."
+    );
+    let names = settings.methods.iter().map(|m| m.name.as_str());
+    NumberTable::by_name(title, "method", prefix, names, &columns, &caption)
 }

@@ -1,13 +1,11 @@
 //! The posterior of a linear model in random features of the kernel, which stands for the process: cheap, and starved of variance when the data use up
 //! its features.
 
-use super::problem::Problem;
-use crate::ExperimentError;
+use crate::kinds::prelude::*;
+use crate::line::KnownLine;
 use crate::tangent::{curvature, product, variances};
-use faer::Mat;
 use posterior_gp::{GpError, Prediction};
 use posterior_kernels::features::{FeatureSettings, RandomFeatures};
-use posterior_linalg::random::Streams;
 use posterior_linear::{LinearError, Prior};
 use std::time::Instant;
 
@@ -23,25 +21,20 @@ pub(super) struct FeaturePosterior {
 
 impl FeaturePosterior {
     /// Standard normal weights on `count` features. Cost `n d² + d³/3`.
-    pub(super) fn new(
-        problem: &Problem,
-        count: usize,
-        noise_variance: f64,
-        seed: u64,
-    ) -> Result<Self, ExperimentError> {
-        let started = Instant::now();
-        let kernel = problem.covariance.kernel::<f64>()?;
+    pub(super) fn new(line: &KnownLine, count: usize, seed: u64) -> Result<Self> {
+        let (started, noise_variance) = (Instant::now(), line.noise_variance);
+        let kernel = line.covariance.kernel::<f64>()?;
         let streams = Streams::new(seed).child("experiment/random-features", count as u64);
         let settings = FeatureSettings { count, ..FeatureSettings::default() };
         let features = RandomFeatures::new(&*kernel, 1, settings, streams).map_err(GpError::from)?;
-        let y = problem.data.targets();
+        let y = line.data.targets();
         let targets: Vec<f64> = (0..y.nrows()).map(|i| y[(i, 0)] / noise_variance).collect();
-        let phi = features.evaluate(problem.data.inputs());
+        let phi = features.evaluate(line.data.inputs());
         let curvature = curvature(phi.as_ref(), noise_variance)?;
         let prior = Prior::scalar(features.count(), 1.0)?;
         let posterior = curvature.condition(&prior, 1.0).map_err(LinearError::from)?;
         let weights = posterior.solve(&product(phi.transpose(), &targets));
-        let test = features.evaluate(problem.points.as_ref());
+        let test = features.evaluate(line.points.as_ref());
         let mean = product(test.as_ref(), &weights);
         let prediction = Prediction {
             mean: Mat::from_fn(mean.len(), 1, |i, _| mean[i]),

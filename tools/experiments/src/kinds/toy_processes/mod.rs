@@ -6,23 +6,17 @@
 mod features;
 mod problem;
 
-use super::Checked;
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use crate::gaussian::{Covariance, Job, MethodSettings, check_methods, check_names};
-use crate::measured::{Measured, NumberTable};
-use crate::toy::{marginal_distances, mean};
+use crate::gaussian::{Covariance, Job, MethodSettings, check_methods};
+use crate::kinds::prelude::*;
+use crate::toy::marginal_distances;
 use features::FeaturePosterior;
 use posterior_gp::Prediction;
 use posterior_gp::iterative::Support;
-use posterior_report::{Curves, Item, Line, PosteriorPanels, SummaryRow, TitledPosterior};
+use posterior_report::{PosteriorPanels, TitledPosterior};
 use problem::{Problem, ProblemSettings};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     /// The covariance function, as text.
     kernel: String,
@@ -35,11 +29,11 @@ pub(crate) struct Settings {
 }
 
 impl Checked for Settings {
-    fn check(&self) -> Result<(), ExperimentError> {
+    fn check(&self) -> Result<()> {
         check_methods(&self.methods)?;
         check_names("problem", self.problems.iter().map(|p| p.name.as_str()))?;
         self.problems.iter().try_for_each(|p| p.check(&self.methods))?;
-        if !(self.noise > 0.0 && self.noise.is_finite()) {
+        if !positive(self.noise) {
             return refused("`noise` must be positive");
         }
         Ok(())
@@ -55,9 +49,9 @@ struct NamedPosterior {
 
 /// What a posterior is off from the exact one, near the data and far from them.
 fn compare(problem: &Problem, prediction: &Prediction) -> Map<String, Value> {
-    let distance = marginal_distances(prediction, &problem.exact);
+    let distance = marginal_distances(prediction, &problem.line.exact);
     let count = distance.len();
-    let of_mean = |i: usize| (prediction.mean[(i, 0)] - problem.exact.mean[(i, 0)]).abs();
+    let of_mean = |i: usize| (prediction.mean[(i, 0)] - problem.line.exact.mean[(i, 0)]).abs();
     let mut out = Map::new();
     for (name, near) in [("near", true), ("far", false)] {
         let here: Vec<usize> = (0..count).filter(|&i| problem.near[i] == near).collect();
@@ -66,7 +60,7 @@ fn compare(problem: &Problem, prediction: &Prediction) -> Map<String, Value> {
         }
         let over = |value: &dyn Fn(usize) -> f64| mean(here.iter().map(|&i| value(i)));
         let variances = over(&|i| prediction.latent_variance[i].max(0.0))
-            / over(&|i| problem.exact.latent_variance[i].max(0.0));
+            / over(&|i| problem.line.exact.latent_variance[i].max(0.0));
         out.insert(
             name.into(),
             json!({"w2": over(&|i| distance[i]), "mean_error": over(&of_mean), "deviation_ratio": variances.sqrt()}),
@@ -87,22 +81,17 @@ fn against(problem: &Problem, prediction: &Prediction, other: &Prediction, sampl
     json!({"lowest_in_standard_errors": (lowest - 1.0) / error, "deviation_ratio": mean(ratios).sqrt()})
 }
 
-fn fit(
-    settings: &Settings,
-    problem: &Problem,
-    method: &MethodSettings,
-    context: &mut Context<'_>,
-) -> Result<NamedPosterior, ExperimentError> {
+fn fit(problem: &Problem, method: &MethodSettings, context: &mut Context<'_>) -> Result<NamedPosterior> {
     let job = Job {
-        covariance: &problem.covariance,
-        noise_variance: settings.noise * settings.noise,
-        data: &problem.data,
+        covariance: &problem.line.covariance,
+        noise_variance: problem.line.noise_variance,
+        data: &problem.line.data,
         time_budget: None,
         seed: context.seed,
     };
     let stage = format!("{}, {}", problem.name, method.name);
     let run = method.fit(&job, &stage, context)?;
-    let prediction = run.predict(problem.points.as_ref())?;
+    let prediction = run.predict(problem.line.points.as_ref())?;
     let mut numbers = compare(problem, &prediction);
     numbers.extend([
         ("seconds".to_string(), json!(run.seconds)),
@@ -111,24 +100,19 @@ fn fit(
     ]);
     if let (Some(Support::Inducing(z, _)), Some(asked)) = (run.support(), method.options.iterative()) {
         let samples = asked.sampling.samples;
-        let collapsed = problem.collapsed(z.clone(), job.noise_variance)?;
+        let collapsed = problem.collapsed(z.clone())?;
         numbers.insert("collapsed".into(), against(problem, &prediction, &collapsed, samples));
-        numbers.insert("exact".into(), against(problem, &prediction, &problem.exact, samples));
+        numbers.insert("exact".into(), against(problem, &prediction, &problem.line.exact, samples));
     }
     Ok(NamedPosterior { name: method.name.clone(), prediction, numbers })
 }
 
 /// The posterior of a linear model in so many random features.
-fn starve(
-    settings: &Settings,
-    problem: &Problem,
-    count: usize,
-    context: &mut Context<'_>,
-) -> Result<NamedPosterior, ExperimentError> {
+fn starve(problem: &Problem, count: usize, context: &mut Context<'_>) -> Result<NamedPosterior> {
     let name = format!("{count} random features");
     context.step(&format!("{}, {name}", problem.name), 0, 1)?;
     let FeaturePosterior { prediction, effective_dimension, seconds } =
-        FeaturePosterior::new(problem, count, settings.noise * settings.noise, context.seed)?;
+        FeaturePosterior::new(&problem.line, count, context.seed)?;
     let mut numbers = compare(problem, &prediction);
     let left = (1.0 - effective_dimension / count as f64).max(0.0).sqrt();
     numbers.extend([
@@ -140,14 +124,16 @@ fn starve(
     Ok(NamedPosterior { name, prediction, numbers })
 }
 
-fn figures(problem: &Problem, seen: &[NamedPosterior], noise_variance: f64) -> [Item; 2] {
-    let panel = |title: &str, prediction: &Prediction| {
-        TitledPosterior::new(title, problem.panel(prediction, noise_variance))
-    };
-    let panels = std::iter::once(panel("exact", &problem.exact))
+fn figures(problem: &Problem, seen: &[NamedPosterior]) -> [Item; 2] {
+    let panel = |title: &str, prediction: &Prediction| TitledPosterior::new(title, problem.panel(prediction));
+    let panels = std::iter::once(panel("exact", &problem.line.exact))
         .chain(seen.iter().map(|s| panel(&s.name, &s.prediction)));
     let line = |s: &NamedPosterior| {
-        Line::new(s.name.clone(), problem.grid.clone(), marginal_distances(&s.prediction, &problem.exact))
+        Line::new(
+            s.name.clone(),
+            problem.line.grid.clone(),
+            marginal_distances(&s.prediction, &problem.line.exact),
+        )
     };
     [
         PosteriorPanels::new(
@@ -169,25 +155,23 @@ fn figures(problem: &Problem, seen: &[NamedPosterior], noise_variance: f64) -> [
 }
 
 /// Fits every method to every problem and compares with the exact posterior.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
     let covariance = Covariance::parse(&settings.kernel, 1)?;
-    let variance = settings.noise * settings.noise;
-    let (mut numbers, mut series) = (Map::new(), Map::new());
-    let (mut tables, mut pictures, mut facts) = (Vec::new(), Vec::new(), Vec::new());
+    let mut out = Measured::default();
     for own in &settings.problems {
         let problem = Problem::new(own, &covariance, settings.noise, context)?;
         let mut seen = Vec::new();
         for method in settings.methods.iter().filter(|m| own.has(&m.name)) {
-            seen.push(fit(settings, &problem, method, context)?);
+            seen.push(fit(&problem, method, context)?);
         }
         for &count in &own.random_features {
-            seen.push(starve(settings, &problem, count, context)?);
+            seen.push(starve(&problem, count, context)?);
         }
         let close = problem.near.iter().filter(|n| **n).count();
         let what = format!("{} rows; {close} of {} grid points near them", own.rows, problem.near.len());
-        facts.push(SummaryRow::new(own.name.clone(), what));
-        pictures.extend(figures(&problem, &seen, variance));
-        tables.push(NumberTable::by_name(
+        out.facts.push(SummaryRow::new(own.name.clone(), what));
+        out.figures.extend(figures(&problem, &seen));
+        out.tables.push(NumberTable::by_name(
             &own.name,
             "posterior",
             &format!("problems.{}", own.name),
@@ -206,7 +190,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
             seen.iter().filter(|s| s.numbers.contains_key(key)).map(|s| s.name.as_str()).collect::<Vec<_>>()
         };
         if !special("collapsed").is_empty() {
-            tables.push(NumberTable::by_name(
+            out.tables.push(NumberTable::by_name(
                 &format!("{}: inducing-point descent against the collapsed posterior", own.name),
                 "posterior",
                 &format!("problems.{}", own.name),
@@ -221,7 +205,7 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
             ));
         }
         if !special("deviation_left").is_empty() {
-            tables.push(NumberTable::by_name(
+            out.tables.push(NumberTable::by_name(
                 &format!("{}: variance starvation", own.name),
                 "posterior",
                 &format!("problems.{}", own.name),
@@ -235,24 +219,14 @@ pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Meas
                 "What the data use up of the features is missing wherever the features reach: far away the variance is that share of the prior's smaller.",
             ));
         }
-        let along = seen.iter().map(|s| {
+        for s in seen {
             let deviation: Vec<f64> =
                 s.prediction.latent_variance.iter().map(|v| v.max(0.0).sqrt()).collect();
             let mean: Vec<f64> = s.prediction.mean.col(0).iter().copied().collect();
-            (s.name.clone(), json!({"mean": mean, "deviation": deviation}))
-        });
-        let mut curves: Map<String, Value> = along.collect();
-        curves.insert("grid".into(), json!(problem.grid));
-        series.insert(own.name.clone(), Value::Object(curves));
-        let all = seen.into_iter().map(|s| (s.name, Value::Object(s.numbers)));
-        numbers.insert(own.name.clone(), Value::Object(all.collect()));
+            out.series[&own.name][&s.name] = json!({"mean": mean, "deviation": deviation});
+            out.numbers["problems"][&own.name][&s.name] = Value::Object(s.numbers);
+        }
+        out.series[&own.name]["grid"] = json!(problem.line.grid);
     }
-    Ok(Measured {
-        numbers: json!({ "problems": numbers }),
-        series: Value::Object(series),
-        tables,
-        figures: pictures,
-        facts,
-        notes: Vec::new(),
-    })
+    Ok(out)
 }

@@ -2,15 +2,10 @@
 
 use super::variational::{Family, Precisions, WeightBound};
 use super::{Settings, spaced};
-use crate::error::ExperimentError;
-use posterior_linalg::random::Streams;
-use posterior_report::{Curves, Item, Line};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use crate::kinds::prelude::*;
 
 /// Bounds along the prior's precision.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Bound {
     /// Of which case.
     pub(super) case: String,
@@ -25,7 +20,7 @@ pub(super) struct Bound {
 }
 
 /// Evidence and bounds along the prior's precision, and turns.
-pub(super) fn bounds(settings: &Settings, streams: Streams) -> Result<(Value, Vec<Item>), ExperimentError> {
+pub(super) fn bounds(settings: &Settings, streams: Streams) -> Result<(Value, Vec<Item>)> {
     let asked = &settings.bound;
     let case = settings.case("bound", &asked.case)?;
     let own =
@@ -34,9 +29,8 @@ pub(super) fn bounds(settings: &Settings, streams: Streams) -> Result<(Value, Ve
     let along: Vec<f64> =
         spaced(-1.0, 1.0, asked.grid).iter().map(|t| asked.kept * asked.factor.powf(*t)).collect();
     let kept = own.best(Family::Full, of(asked.kept))?;
-    let evaluated = |f: &dyn Fn(f64) -> Result<f64, ExperimentError>| {
-        along.iter().map(|&a| f(a)).collect::<Result<Vec<f64>, _>>()
-    };
+    let evaluated =
+        |f: &dyn Fn(f64) -> Result<f64>| along.iter().map(|&a| f(a)).collect::<Result<Vec<f64>, _>>();
     let evidence = evaluated(&|a| Ok(own.evidence(of(a))?))?;
     let fixed = evaluated(&|a| Ok(own.value(&kept, of(a))?))?;
     let mean_field = evaluated(&|a| Ok(own.value(&own.best(Family::Diagonal, of(a))?, of(a))?))?;
@@ -52,10 +46,7 @@ pub(super) fn bounds(settings: &Settings, streams: Streams) -> Result<(Value, Ve
         optimum: Some(highest(values)),
         ..Line::new(name, along.clone(), values.to_vec())
     };
-    let by_turn = |name: &str, turns: &[(Precisions, f64)]| {
-        let index = (0..turns.len()).map(|i| i as f64).collect();
-        Line::new(name, index, turns.iter().map(|turn| turn.1).collect())
-    };
+    let by_turn = |name: &str, turns: &[(Precisions, f64)]| by_step(name, turns.iter().map(|turn| turn.1));
     let numbers = json!({
         "highest": {
             "evidence": highest(&evidence),

@@ -3,21 +3,16 @@
 use super::variational::{Family, Precisions, WeightBound};
 use super::{Settings, column, spaced};
 use crate::covariance::normals;
-use crate::error::ExperimentError;
 use crate::gaussian::Covariance;
-use crate::toy::mean;
-use faer::Mat;
+use crate::kinds::prelude::*;
+use crate::toy::panel;
 use posterior_gp::GpError;
 use posterior_kernels::features::{FeatureSettings, RandomFeatures};
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
-use posterior_linalg::random::Streams;
-use posterior_report::{Curves, Line, PosteriorPanel};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use posterior_report::PosteriorPanel;
 
 /// A linear model.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Case {
     pub(super) name: String,
     /// The kernel whose random features these are; without one, a constant and the input.
@@ -31,7 +26,7 @@ pub(super) struct Case {
 
 impl Case {
     /// Features at some inputs (m x d), those of the same seed the same functions.
-    pub(super) fn at(&self, inputs: &[f64], streams: Streams) -> Result<Mat<f64>, ExperimentError> {
+    pub(super) fn at(&self, inputs: &[f64], streams: Streams) -> Result<Mat<f64>> {
         let Some(kernel) = &self.kernel else {
             return Ok(Mat::from_fn(inputs.len(), 2, |i, j| if j == 0 { 1.0 } else { inputs[i] }));
         };
@@ -47,7 +42,7 @@ pub(super) fn weights(
     (mean, covariance): (&[f64], &Mat<f64>),
     count: usize,
     streams: Streams,
-) -> Result<Mat<f64>, ExperimentError> {
+) -> Result<Mat<f64>> {
     let factor = Cholesky::of(covariance.as_ref(), JitterPolicy::default()).map_err(GpError::from)?;
     let moved = factor.multiply_factor(normals(mean.len(), count, streams, "experiment/weights").as_ref());
     Ok(Mat::from_fn(mean.len(), count, |j, k| mean[j] + moved[(j, k)]))
@@ -76,11 +71,7 @@ pub(super) struct CaseResult {
     pub(super) numbers: Value,
 }
 
-pub(super) fn of_case(
-    settings: &Settings,
-    case: &Case,
-    streams: Streams,
-) -> Result<CaseResult, ExperimentError> {
+pub(super) fn of_case(settings: &Settings, case: &Case, streams: Streams) -> Result<CaseResult> {
     let grid = spaced(-settings.reach, settings.reach, settings.grid);
     let streams = streams.child(&case.name, 0);
     let (phi, test) = (case.at(&settings.inputs, streams)?, case.at(&grid, streams)?);
@@ -124,18 +115,14 @@ pub(super) fn of_case(
         ),
         covariance: Line::new(case.name.clone(), grid.clone(), covariance),
         posterior: PosteriorPanel {
-            input: "x".into(),
-            observed_standard_deviation: deviations
-                .iter()
-                .map(|s| (s * s + settings.noise_precision.recip()).sqrt())
-                .collect(),
-            latent_standard_deviation: deviations,
-            mean: mean_after,
             samples: (0..settings.shown).map(|k| line(&after, k)).collect(),
-            train_input: settings.inputs.clone(),
-            train_target: settings.targets.clone(),
-            grid,
-            ..PosteriorPanel::default()
+            ..panel(
+                &grid,
+                mean_after,
+                deviations.iter().map(|s| s * s),
+                settings.noise_precision.recip(),
+                (settings.inputs.clone(), settings.targets.clone()),
+            )
         },
         numbers,
     })

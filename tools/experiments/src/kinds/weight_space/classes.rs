@@ -1,16 +1,13 @@
 //! Classes by a line: a loss that is no parabola, the exact posterior of its two weights on a grid, and two Gaussians that stand for it.
 
 use super::{Settings, spaced};
-use crate::error::{ExperimentError, refused};
+use crate::kinds::prelude::*;
 use posterior_likelihoods::{Bernoulli, GaussHermite, Likelihood, Link, Slopes};
-use posterior_report::{Curves, Item, Line, Plane, PlaneKind, PlanePanel};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use posterior_report::{Plane, PlaneKind, PlanePanel};
 use std::f64::consts::TAU;
 
 /// Classes by a line.
 #[derive(Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Classes {
     /// Inputs of the points.
     pub(super) inputs: Vec<f64>,
@@ -27,12 +24,12 @@ pub(super) struct Classes {
 }
 
 impl Classes {
-    pub(super) fn check(&self) -> Result<(), ExperimentError> {
+    pub(super) fn check(&self) -> Result<()> {
         let binary = self.labels.iter().all(|y| [0.0, 1.0].contains(y));
         if self.inputs.is_empty() || self.inputs.len() != self.labels.len() || !binary {
             return refused("[classes]: `inputs` and `labels` are as many, at least one, labels 0 or 1");
         }
-        let precision = self.prior_precision > 0.0 && self.prior_precision.is_finite();
+        let precision = positive(self.prior_precision);
         if !precision || !(3.0..=20.0).contains(&self.deviations) {
             return refused("[classes]: `prior_precision` is positive, `deviations` from 3 to 20");
         }
@@ -189,7 +186,7 @@ impl Exact {
 }
 
 /// The posterior of a classifier of two weights, and what Gaussians make of it.
-pub(super) fn classes(settings: &Settings) -> Result<(Value, Vec<Item>), ExperimentError> {
+pub(super) fn classes(settings: &Settings) -> Result<(Value, Vec<Item>)> {
     let asked = &settings.classes;
     let events = Bernoulli::new(1, Link::Logit)?;
     let laplace = asked.climbed(|y, mean, _| Link::Logit.derivatives(y, mean));

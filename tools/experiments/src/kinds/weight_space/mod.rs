@@ -9,25 +9,16 @@ mod next_points;
 mod pathwise;
 mod variational;
 
-use super::Checked;
-use crate::context::Context;
-use crate::error::{ExperimentError, refused};
-use crate::gaussian::check_names;
-use crate::measured::{Measured, NumberTable};
+use crate::kinds::prelude::*;
 use bounds::Bound;
 use cases::{Case, CaseResult};
 use classes::Classes;
-use faer::Mat;
 use next_points::Next;
 use pathwise::Pathwise;
-use posterior_linalg::random::Streams;
-use posterior_report::{Curves, PosteriorPanels, TitledPosterior};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use posterior_report::{PosteriorPanels, TitledPosterior};
 
 /// Settings of the kind.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     /// Inputs of the points that are seen.
     inputs: Vec<f64>,
@@ -52,9 +43,8 @@ pub(crate) struct Settings {
 }
 
 impl Checked for Settings {
-    fn check(&self) -> Result<(), ExperimentError> {
+    fn check(&self) -> Result<()> {
         check_names("case", self.cases.iter().map(|case| case.name.as_str()))?;
-        let positive = |v: f64| v > 0.0 && v.is_finite();
         let numbers = [self.noise_precision, self.reach, self.bound.kept, self.next.noise];
         let cases =
             self.cases.iter().all(|c| positive(c.prior_precision) && (c.kernel.is_none() || c.features > 0));
@@ -86,7 +76,7 @@ impl Checked for Settings {
 
 impl Settings {
     /// The case of this name, which a table of settings asks for.
-    fn case(&self, table: &str, name: &str) -> Result<&Case, ExperimentError> {
+    fn case(&self, table: &str, name: &str) -> Result<&Case> {
         match self.cases.iter().find(|case| case.name == name) {
             Some(case) => Ok(case),
             None => refused(format!("[{table}]: `case` is the name of one")),
@@ -104,7 +94,7 @@ fn column(values: &[f64]) -> Mat<f64> {
 }
 
 /// Shows all of it.
-pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured, ExperimentError> {
+pub(crate) fn run(settings: &Settings, context: &mut Context<'_>) -> Result<Measured> {
     let streams = Streams::new(context.seed).child("experiment/weight-space", 0);
     let (mut numbers, mut figures, mut panels, mut covariances) =
         (Map::new(), Vec::new(), Vec::new(), Vec::new());

@@ -1,25 +1,20 @@
 //! Samples of a process that ask for the next points.
 
 use super::{column, spaced};
-use crate::context::Context;
 use crate::covariance::normals;
-use crate::error::ExperimentError;
 use crate::gaussian::Covariance;
-use crate::toy::{mean, posterior_panel};
+use crate::kinds::prelude::*;
+use crate::toy::posterior_panel;
 use posterior_gp::exact::{ExactGp, ExactPosterior};
 use posterior_gp::{GpError, MeanForm, Observations, Posterior};
 use posterior_kernels::gram;
 use posterior_likelihoods::Gaussian;
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
-use posterior_linalg::random::Streams;
-use posterior_report::{Curves, Item, Line, PosteriorPanel, PosteriorPanels, TitledPosterior};
+use posterior_report::{PosteriorPanel, PosteriorPanels, TitledPosterior};
 use rand::RngExt as _;
-use serde::Deserialize;
-use serde_json::{Value, json};
 
 /// Points that samples ask for.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Next {
     pub(super) kernel: String,
     pub(super) noise: f64,
@@ -34,21 +29,14 @@ pub(super) struct Next {
 }
 
 /// The posterior of a function on the unit interval.
-fn conditioned(
-    model: &(Covariance, f64),
-    points: &[f64],
-    values: &[f64],
-) -> Result<ExactPosterior, ExperimentError> {
+fn conditioned(model: &(Covariance, f64), points: &[f64], values: &[f64]) -> Result<ExactPosterior> {
     let kernel = model.0.kernel::<f64>()?;
     let gp = ExactGp::new(kernel, MeanForm::Zero, Gaussian::new(model.1 * model.1, 0.0), 1, 1);
     Ok(gp.condition(Observations::new(column(points), column(values), None)?)?)
 }
 
 /// Samples ask for points; beside, as many by chance.
-pub(super) fn next_points(
-    asked: &Next,
-    context: &mut Context<'_>,
-) -> Result<(Value, Vec<Item>), ExperimentError> {
+pub(super) fn next_points(asked: &Next, context: &mut Context<'_>) -> Result<(Value, Vec<Item>)> {
     let model = (Covariance::parse(&asked.kernel, 1)?, asked.noise);
     let streams = Streams::new(context.seed).child("experiment/next", 0);
     let grid = spaced(0.0, 1.0, asked.grid);
@@ -101,10 +89,9 @@ pub(super) fn next_points(
         by_samples.extend(places);
         found.push((best(&by_samples), best(&by_chance)));
     }
-    let rounds: Vec<f64> = (0..found.len()).map(|i| i as f64).collect();
     let lines = vec![
-        Line::new("asked by samples", rounds.clone(), found.iter().map(|f| top - f.0).collect()),
-        Line::new("by chance", rounds, found.iter().map(|f| top - f.1).collect()),
+        by_step("asked by samples", found.iter().map(|f| top - f.0)),
+        by_step("by chance", found.iter().map(|f| top - f.1)),
     ];
     let (own, other) = found[found.len() - 1];
     let numbers = json!({"first": first, "short_of_top": {"samples": top - own, "chance": top - other}});

@@ -4,18 +4,12 @@ use super::cases::{farthest, weights};
 use super::variational::{Family, Precisions, WeightBound};
 use super::{Settings, column, spaced};
 use crate::covariance::normals;
-use crate::error::ExperimentError;
-use faer::Mat;
+use crate::kinds::prelude::*;
 use posterior_gp::GpError;
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
-use posterior_linalg::random::Streams;
-use posterior_report::{Curves, Item, Line};
-use serde::Deserialize;
-use serde_json::{Value, json};
 
 /// Samples by their parts.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Pathwise {
     /// Of which case.
     pub(super) case: String,
@@ -42,7 +36,7 @@ impl Parts {
         at: Precisions,
         count: usize,
         streams: Streams,
-    ) -> Result<Self, ExperimentError> {
+    ) -> Result<Self> {
         let (n, d) = phi.shape();
         let isotropic = Mat::from_fn(d, d, |i, j| if i == j { at.prior.recip() } else { 0.0 });
         let drawn = weights((&vec![0.0; d], &isotropic), count, streams.child("pathwise", 0))?;
@@ -70,7 +64,7 @@ impl Parts {
 }
 
 /// Samples by their parts, held against the posterior over weights.
-pub(super) fn pathwise(settings: &Settings, streams: Streams) -> Result<(Value, Vec<Item>), ExperimentError> {
+pub(super) fn pathwise(settings: &Settings, streams: Streams) -> Result<(Value, Vec<Item>)> {
     let asked = &settings.pathwise;
     let case = settings.case("pathwise", &asked.case)?;
     let grid = spaced(-settings.reach, settings.reach, settings.grid);

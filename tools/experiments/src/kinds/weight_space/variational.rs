@@ -14,10 +14,9 @@
 //!
 //! Source: Antorán (2024), section 2.3 and figure 3.2; spec `stochastic_gaussian_processes`, sections 9.4 and 10.
 
-use faer::{Mat, MatRef};
+use crate::kinds::prelude::*;
 use posterior_linalg::cholesky::{Cholesky, JitterPolicy};
 use posterior_linear::{LinearError, check};
-use serde::{Deserialize, Serialize};
 use std::f64::consts::TAU;
 
 /// Precisions of weights and noise.

@@ -1,8 +1,7 @@
 //! Against moments on a grid, the exact posterior, and weighted draws.
 
 use super::AssumedDensity;
-use faer::Mat;
-use posterior_linalg::random::Streams;
+use crate::kinds::prelude::*;
 use rand_distr::{Distribution, StandardNormal};
 
 fn wave(k: f64) -> f64 {
