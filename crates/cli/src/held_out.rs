@@ -4,22 +4,17 @@ use crate::args::SplitArgs;
 use crate::output::Failure;
 use posterior::data::{Split, Table, TimeForm, distinct_folds, folds_of_rows, groups_of_rows, times_of_rows};
 use posterior::linalg::random::Streams;
-use posterior::notes::fixes::{FOLDS_COUNT, STREAM_FALSE, TEST_FRACTION};
+use posterior::notes::fixes::STREAM_FALSE;
 use std::path::{Path, PathBuf};
 
 impl SplitArgs {
     /// Whether the flags go together.
     ///
     /// # Errors
-    /// Wrong usage: groups or times without anything to be left out, or beside folds that are given.
+    /// Wrong usage: groups or times beside folds that are given.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         if self.groups.is_none() && self.time.is_none() {
             return Ok(());
-        }
-        if self.folds.is_none() && self.test_fraction.is_none() {
-            let problem =
-                format!("--groups and --time say how rows are parted: give {FOLDS_COUNT} or {TEST_FRACTION}");
-            return Err(Failure::usage(problem));
         }
         if self.given().is_some() {
             let problem = "--groups and --time are for folds that are drawn (--folds COUNT): yours are given";
@@ -74,11 +69,11 @@ impl SplitArgs {
         self.given().filter(|named| named.is_file())
     }
 
-    /// Columns that say which rows go together, and are no features.
+    /// The column of folds, which is no feature.
     pub(crate) fn columns(&self) -> impl Iterator<Item = String> + '_ {
         let folds = self.given().filter(|named| !named.is_file());
         let folds = folds.map(|named| named.to_string_lossy().into_owned());
-        folds.into_iter().chain(self.groups.clone())
+        folds.into_iter()
     }
 
     /// For so many rows; a share, or a fold that is drawn, is one of every class, where the rows have `strata`. `table` is theirs, where it is in memory; `order` is that of dates such as 3/4/2021.

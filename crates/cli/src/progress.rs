@@ -66,6 +66,7 @@ impl Bar {
                 (position, length) = (part, parts);
                 format!("hyperparameters, objective {value:.4}, neighbourhood")
             }
+            FitStage::Fold { number, of } => format!("without fold {number} of {of}, objective {value:.4}"),
             FitStage::Noise => format!("heteroscedastic noise, objective {value:.4}"),
             FitStage::EvidenceSearch { solve: Some(solve) } => {
                 format!("hyperparameters, iteration {} of a solve", solve.step)

@@ -26,6 +26,7 @@ impl TableArgs {
         if let Some(large) = request.method.large_mut() {
             large.checkpoint = Some(checkpoint_place(named, &self.run.out));
         }
+        (request.columns.groups, request.columns.time) = (self.split.groups.clone(), self.split.time.clone());
         // What says which rows go together tells nothing of the target.
         let features = request.columns.features.clone().unwrap_or_default();
         request.columns.exclude.extend(self.split.columns().filter(|column| !features.contains(column)));

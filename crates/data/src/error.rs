@@ -2,8 +2,8 @@
 
 use crate::{StoreError, Table};
 use posterior_notes::fixes::{
-    CATEGORIES, DAY_FIRST, DECIMAL_COMMA, EXCLUDE, LIKELIHOOD_GAUSSIAN, LIKELIHOOD_STUDENT_T, MEMORY,
-    MISSING_DROP, MISSING_INDICATOR, MISSING_MEAN, MISSING_TARGET, MONTH_FIRST, STREAM, UNSEEN_OTHER,
+    CATEGORIES, DECIMAL_COMMA, EXCLUDE, LIKELIHOOD_GAUSSIAN, LIKELIHOOD_STUDENT_T, MEMORY, MISSING_DROP,
+    MISSING_INDICATOR, MISSING_MEAN, MISSING_TARGET, STREAM, UNSEEN_OTHER,
 };
 use std::path::PathBuf;
 
@@ -166,6 +166,38 @@ pub enum DataError {
         /// What it should be.
         expected: String,
     },
+    /// Text in a target whose other cells are numbers.
+    #[error(
+        "{path}, row {row}, column `{column}`: `{}` is not a number, and nearly all of the target are; correct it, or empty the cell: rows without a target are left out",
+        short(text), column = short(column)
+    )]
+    TargetNotANumber {
+        /// The file.
+        path: PathBuf,
+        /// Row, counted from 1.
+        row: usize,
+        /// The column.
+        column: String,
+        /// The cell.
+        text: String,
+    },
+    /// Cells that are measured in different units.
+    #[error(
+        "{path}, row {row}, column `{column}`: `{}` is in {}, and cells before it are in {}; write all of them in one unit, leave the column out ({} {column}), or take it as categories ({})",
+        short(text), units[1], units[0], EXCLUDE, CATEGORIES, column = short(column)
+    )]
+    SeveralUnits {
+        /// The file.
+        path: PathBuf,
+        /// Row, counted from 1.
+        row: usize,
+        /// The column.
+        column: String,
+        /// The cell.
+        text: String,
+        /// The unit of cells before it, and its own.
+        units: Box<[String; 2]>,
+    },
     /// Text among dates.
     #[error(
         "{path}, row {row}, column `{column}`: `{}` is no date, and most of the column are; correct it, leave the column out ({} {column}), or take it as categories ({})",
@@ -179,19 +211,6 @@ pub enum DataError {
         /// The column.
         column: String,
         /// The cell.
-        text: String,
-    },
-    /// Dates that can be read in two ways.
-    #[error(
-        "{path}, column `{column}`: dates such as `{text}` may begin with the day or with the month; say which ({} or {:-})",
-        DAY_FIRST, MONTH_FIRST, column = short(column), text = short(text)
-    )]
-    DayOrMonth {
-        /// The file.
-        path: PathBuf,
-        /// The column.
-        column: String,
-        /// One of them.
         text: String,
     },
     /// Dates that no one way reads.
@@ -573,6 +592,8 @@ impl DataError {
             Self::RaggedRow { path, row, .. }
             | Self::NotANumber { path, row, .. }
             | Self::NotAsInTraining { path, row, .. }
+            | Self::TargetNotANumber { path, row, .. }
+            | Self::SeveralUnits { path, row, .. }
             | Self::NotADate { path, row, .. }
             | Self::MissingCell { path, row, .. }
             | Self::MissingTarget { path, row, .. }
@@ -612,6 +633,11 @@ pub(crate) fn quoted(names: &[String]) -> String {
 /// The first names of a list that may be very long, as may be the names.
 pub(crate) fn listed(names: &[String]) -> String {
     shown(names.iter().map(|n| short(n)), names.len(), 120)
+}
+
+/// The first items of a list that may be very long.
+pub(crate) fn first_items(items: &[String]) -> String {
+    shown(items.iter().cloned(), items.len(), 300)
 }
 
 /// At least one of `count` names, and more as long as all have no more than so many characters.

@@ -37,7 +37,7 @@ fn mixed(mut z: u64) -> u64 {
 /// The fingerprints of the rows that a model was trained on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RowFingerprints {
-    /// In ascending order, each once.
+    /// In ascending order, those of equal rows included.
     sorted: Vec<u64>,
 }
 
@@ -46,7 +46,6 @@ impl RowFingerprints {
     pub fn new(fingerprints: impl IntoIterator<Item = u64>) -> Self {
         let mut sorted: Vec<u64> = fingerprints.into_iter().collect();
         sorted.sort_unstable();
-        sorted.dedup();
         Self { sorted }
     }
 
@@ -58,6 +57,17 @@ impl RowFingerprints {
     /// These and others.
     pub fn with(&self, others: impl IntoIterator<Item = u64>) -> Self {
         Self::new(self.sorted.iter().copied().chain(others))
+    }
+
+    /// How many rows there are.
+    pub fn rows(&self) -> usize {
+        self.sorted.len()
+    }
+
+    /// How many rows have another one with the same numbers: their share is the probability that a fresh row of the same table equals one of these.
+    pub fn repeated(&self) -> usize {
+        let runs = self.sorted.chunk_by(|a, b| a == b).map(<[u64]>::len);
+        runs.filter(|run| *run > 1).sum()
     }
 
     /// Whether a row of this fingerprint is among them.
@@ -73,7 +83,7 @@ impl RowFingerprints {
     /// Back from numbers; None where they are no fingerprints in ascending order.
     pub fn from_numbers(numbers: &[f64]) -> Option<Self> {
         let whole = |v: &f64| *v >= 0.0 && *v < (1u64 << BITS) as f64 && v.fract() == 0.0;
-        let ascending = numbers.windows(2).all(|w| w[0] < w[1]);
+        let ascending = numbers.windows(2).all(|w| w[0] <= w[1]);
         (ascending && numbers.iter().all(whole))
             .then(|| Self { sorted: numbers.iter().map(|v| *v as u64).collect() })
     }
@@ -141,9 +151,7 @@ mod tests {
         assert!(!table_fingerprints(x.as_ref(), &moved).into_iter().any(|f| set.contains(f)));
         let numbers = set.to_numbers();
         assert_eq!(RowFingerprints::from_numbers(&numbers), Some(set));
-        for bad in
-            [vec![2.0, 1.0], vec![1.0, 1.0], vec![-1.0], vec![0.5], vec![2f64.powi(53)], vec![f64::NAN]]
-        {
+        for bad in [vec![2.0, 1.0], vec![-1.0], vec![0.5], vec![2f64.powi(53)], vec![f64::NAN]] {
             assert!(RowFingerprints::from_numbers(&bad).is_none(), "{bad:?}");
         }
     }

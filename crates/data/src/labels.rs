@@ -1,6 +1,7 @@
 //! **Targets that are no measurements**: class labels by name, counts, and what a column of either looks like before anyone says which it is.
 
 use crate::error::known_labels;
+use crate::read::{Quantity, is_absent};
 use crate::schema::numbers;
 use crate::{Column, DataError, MissingTarget, Table, Values};
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,8 @@ pub struct TargetSketch {
     pub counts: bool,
     /// Whether all of them are whole numbers.
     pub whole: bool,
+    /// Whether they have a unit, as what is counted or told apart has not.
+    pub measured: bool,
     /// Different cells, and how often each occurs.
     pub distinct: BTreeMap<String, usize>,
     /// Mean and population variance of numbers; NaN of text.
@@ -61,15 +64,17 @@ impl TargetSketch {
             require_targets(&table.source, &column.name, cells, None)?;
         }
         let Values::Numeric(values) = &column.values else {
-            let (numeric, moments) = (false, [f64::NAN; 2]);
-            return Ok(Self { cells, numeric, counts: false, whole: false, distinct, moments });
+            let moments = [f64::NAN; 2];
+            let [numeric, counts, whole, measured] = [false; 4];
+            return Ok(Self { cells, numeric, counts, whole, measured, distinct, moments });
         };
         let own = || rows.iter().map(|&row| values[row]).filter(|v| !v.is_nan());
         let whole = own().all(|v| v.fract() == 0.0);
         let counts = whole && own().all(|v| v >= 0.0);
         let mean = own().sum::<f64>() / cells as f64;
         let variance = own().map(|v| (v - mean).powi(2)).sum::<f64>() / cells as f64;
-        Ok(Self { cells, numeric: true, counts, whole, distinct, moments: [mean, variance] })
+        let measured = table.written.contains_key(&column.name);
+        Ok(Self { cells, numeric: true, counts, whole, measured, distinct, moments: [mean, variance] })
     }
 
     /// Pairs of labels that differ in case or in spaces at their ends only: they are different classes, and hardly meant to be.
@@ -145,10 +150,11 @@ impl ClassNames {
         rows: &[usize],
     ) -> Result<Vec<Option<usize>>, DataError> {
         let column = table.column(target)?;
+        let written = table.as_written(column);
         let index: HashMap<&str, usize> = self.0.iter().enumerate().map(|(k, n)| (n.as_str(), k)).collect();
         let class = |&row: &usize| {
             let cell = column.cell(row);
-            match index.get(cell.as_str()) {
+            match index.get(cell.as_str()).or_else(|| index.get(written.cell(row).as_str())) {
                 Some(class) => Ok(Some(*class)),
                 None if cell.is_empty() => Ok(None),
                 None => Err(self.unknown(table, column, row, cell)),
@@ -224,6 +230,46 @@ pub fn finite_targets(
         return Err(DataError::Infinite { path, row: row + 1, column, value });
     }
     Ok(rows.iter().copied().filter(|row| !infinite(*row)).collect())
+}
+
+/// Refuses a column of text that is numbers but for a few cells, or money in any form: these are no classes.
+///
+/// # Errors
+/// [`DataError::NoSuchColumn`]; [`DataError::TargetNotANumber`] naming the first cell that is none; [`DataError::SeveralUnits`].
+pub fn refuse_nearly_numbers(table: &Table, target: &str, rows: &[usize]) -> Result<(), DataError> {
+    let column = table.column(target)?;
+    let Values::Text(cells) = &column.values else { return Ok(()) };
+    let (mut present, mut numbers, mut money) = (0, 0, 0);
+    let (mut unit, mut other, mut first): (Option<String>, _, _) = (None, None, None);
+    for &row in rows {
+        let Some(text) = cells[row].as_deref().filter(|text| !is_absent(text)) else { continue };
+        present += 1;
+        match Quantity::read_any(text).filter(Quantity::is_known) {
+            None => first = first.or(Some(row)),
+            Some(found) => {
+                numbers += 1;
+                money += usize::from(found.is_money());
+                match &unit {
+                    None => unit = Some(found.unit),
+                    Some(known) if *known != found.unit && other.is_none() => other = Some((row, found.unit)),
+                    Some(_) => {}
+                }
+            }
+        }
+    }
+    if numbers == 0 || 20 * numbers < 19 * present && 2 * money < present {
+        return Ok(());
+    }
+    let (path, column, row) = (table.source.clone(), column.name.clone(), |row: usize| row + 1);
+    let text = |row: usize| cells[row].clone().unwrap_or_default();
+    match (first, other, unit) {
+        (Some(bad), ..) => Err(DataError::TargetNotANumber { path, row: row(bad), column, text: text(bad) }),
+        (None, Some((bad, unit)), Some(known)) if money > 0 || known.len() > 1 && unit.len() > 1 => {
+            let units = [known, unit];
+            Err(DataError::SeveralUnits { path, row: row(bad), column, text: text(bad), units: units.into() })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The counts of the given rows, whole numbers from 0; None where a cell is missing.

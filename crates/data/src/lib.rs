@@ -60,6 +60,7 @@ mod schema;
 mod split;
 mod standardise;
 pub mod stream;
+mod support;
 pub mod synthetic;
 mod table;
 mod target_transform;
@@ -75,7 +76,8 @@ pub use error::DataError;
 pub use features::{FeatureMatrix, FeatureOptions, read_feature_matrix};
 pub use fingerprint::{RowFingerprints, row_fingerprint, table_fingerprints};
 pub use labels::{
-    ClassNames, LEAST_TARGETS, TargetSketch, counts_of_rows, finite_targets, present, require_targets,
+    ClassNames, LEAST_TARGETS, TargetSketch, counts_of_rows, finite_targets, present, refuse_nearly_numbers,
+    require_targets,
 };
 pub use posterior_store::{
     FileLock, LockHolder, StoreError, create_atomically, json, open_regular, replace_atomically, resolved,
@@ -83,16 +85,17 @@ pub use posterior_store::{
 };
 pub use ranges::{Departure, InputMoments, InputRange, InputRanges, LEAST_ROWS, Sign};
 pub use read::{
-    DecimalMark, Delimiter, ReadOptions, TextEncoding, TextOptions, is_table_name, parse_table, read_table,
-    read_tables, split_part_name,
+    DecimalMark, Delimiter, NumberMark, ReadOptions, TextEncoding, TextOptions, is_table_name, parse_table,
+    read_table, read_tables, split_part_name,
 };
 pub use row_file::{RowFile, RowWriter, row_bytes};
 pub use schema::{
-    Cycle, Extracted, Feature, Missing, MissingTarget, Notes, Reading, Schema, Selection, TimeForm, Unseen,
-    Wave,
+    ColumnDates, Cycle, Extracted, Feature, Missing, MissingTarget, Notes, Reading, Schema, Selection,
+    TimeForm, Unseen, Wave, dates_of,
 };
 pub use split::{Split, distinct as distinct_folds, folds_of_rows, groups_of_rows, times_of_rows};
 pub use standardise::{Standardisation, TransformedTarget};
-pub use table::{Column, Table, TableFile, Values, within_range};
+pub use support::Support;
+pub use table::{Column, Table, TableFile, Values, Written, within_range};
 pub use target_transform::TargetTransform;
 pub use write::{CsvOptions, lines_of, write_parts, write_table, write_table_as};

@@ -1,6 +1,6 @@
 //! Means and scales of the training rows, so that models see numbers of order one.
 
-use crate::{DataError, RowFile, TargetTransform};
+use crate::{DataError, RowFile, Support, TargetTransform};
 use faer::{Mat, MatRef};
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +30,31 @@ pub struct TransformedTarget {
     pub mean: f64,
     /// Its scale, in its units.
     pub scale: f64,
+    /// Where the quantity ends.
+    #[serde(default, skip_serializing_if = "Support::is_everywhere")]
+    pub support: Support,
+}
+
+impl TransformedTarget {
+    /// The image of a target.
+    pub fn apply(&self, y: f64) -> f64 {
+        self.by.apply(self.support.nearest(y))
+    }
+
+    /// The target of an image: on a bound where that is beyond.
+    pub fn invert(&self, z: f64) -> f64 {
+        let bounds = match self.by {
+            // It has no image of 0, and does not reach it.
+            TargetTransform::Log => Support { floor: None, ..self.support },
+            TargetTransform::YeoJohnson { .. } => self.support,
+        };
+        bounds.nearest(self.by.invert(z))
+    }
+
+    /// Whether a target has an image.
+    pub fn admits(&self, y: f64) -> bool {
+        self.by.admits(y) || (y == 0.0 && self.support.floor.is_some())
+    }
 }
 
 impl Standardisation {
@@ -50,9 +75,17 @@ impl Standardisation {
             return Err(bad);
         }
         let (mean, scale) = self.target_in_units();
-        self.transform = Some(Box::new(TransformedTarget { by, mean, scale }));
+        self.transform = Some(Box::new(TransformedTarget { by, mean, scale, support: Support::default() }));
         (self.target_mean, self.target_scale) = mean_and_scale(|i| by.apply(y[i]), y.len());
         Ok(self)
+    }
+
+    /// The same with bounds of a target that goes through a map.
+    pub fn bounded(mut self, support: Support) -> Self {
+        if let Some(own) = &mut self.transform {
+            own.support = support;
+        }
+        self
     }
 
     /// As [`Self::learn`], bit for bit, from rows in a file whose numbers are inputs, target, and what else there is. Three passes.
@@ -99,7 +132,7 @@ impl Standardisation {
             file.each(|_, row| column.see(pass, by.apply(row[inputs])))?;
         }
         let (mean, scale) = self.target_in_units();
-        self.transform = Some(Box::new(TransformedTarget { by, mean, scale }));
+        self.transform = Some(Box::new(TransformedTarget { by, mean, scale, support: Support::default() }));
         (self.target_mean, self.target_scale) = column.mean_and_scale();
         Ok(Ok(self))
     }
@@ -133,20 +166,20 @@ impl Standardisation {
 
     /// A target value in standard units.
     pub fn target(&self, y: f64) -> f64 {
-        let image = self.transform.as_ref().map_or(y, |own| own.by.apply(y));
+        let image = self.transform.as_ref().map_or(y, |own| own.apply(y));
         (image - self.target_mean) / self.target_scale
     }
 
     /// A standardised target value back in its units: of one that is mapped, quantiles and draws are such values, means are not.
     pub fn target_back(&self, y: f64) -> f64 {
         let image = self.target_mean + self.target_scale * y;
-        self.transform.as_ref().map_or(image, |own| own.by.invert(image))
+        self.transform.as_ref().map_or(image, |own| own.invert(image))
     }
 
     /// The first of some targets that the map of this one has no image of, and the map.
     pub fn inadmissible(&self, y: &[f64]) -> Option<(TargetTransform, usize)> {
-        let by = self.transform.as_ref()?.by;
-        y.iter().position(|y| !by.admits(*y)).map(|bad| (by, bad))
+        let own = self.transform.as_ref()?;
+        y.iter().position(|y| !own.admits(*y)).map(|bad| (own.by, bad))
     }
 
     /// What the log density of a target in standard units gains as one in its own units.

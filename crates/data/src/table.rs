@@ -1,7 +1,9 @@
 //! Named columns, as they stand in the file.
 
-use crate::DataError;
 use crate::read::text_cell;
+use crate::{DataError, NumberMark};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The cells of a column.
@@ -45,6 +47,27 @@ pub struct Table {
     pub files: Vec<TableFile>,
     /// The column that counts or names rows and is no feature unless someone says so: a first column without a name (as pandas writes it), or one called `Unnamed: 0` that counts.
     pub index: Option<String>,
+    /// The decimal mark of its texts, where they have marks or someone said it.
+    pub mark: Option<NumberMark>,
+    /// Columns of numbers whose cells have a unit, by name, as they stand in the file.
+    pub written: BTreeMap<String, Written>,
+}
+
+/// Cells with a unit, which their column of numbers lacks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Written {
+    /// The unit: `kg`, `$`, `%`.
+    pub unit: String,
+    /// The cells.
+    pub cells: Vec<Option<String>>,
+}
+
+impl Written {
+    /// The first cell, and its row counted from 1.
+    pub(crate) fn first(&self) -> (usize, String) {
+        let row = self.cells.iter().position(Option::is_some).unwrap_or(0);
+        (row + 1, self.cells.get(row).cloned().flatten().unwrap_or_default())
+    }
 }
 
 /// A file of a table of several.
@@ -101,7 +124,15 @@ impl Table {
     /// When their lengths differ.
     pub fn new(source: impl Into<PathBuf>, columns: Vec<Column>) -> Self {
         assert!(columns.windows(2).all(|w| w[0].len() == w[1].len()), "columns have one length");
-        Self { source: source.into(), columns, notes: Vec::new(), files: Vec::new(), index: None }
+        Self {
+            source: source.into(),
+            columns,
+            notes: Vec::new(),
+            files: Vec::new(),
+            index: None,
+            mark: None,
+            written: BTreeMap::new(),
+        }
     }
 
     /// Number of rows.
@@ -119,7 +150,9 @@ impl Table {
 
     /// Bytes that its cells take in memory, with what an allocator adds to texts.
     pub fn memory(&self) -> u64 {
-        self.columns.iter().map(Self::memory_of).sum()
+        let written = self.written.values().flat_map(|written| &written.cells);
+        let written: u64 = written.map(|v| text_cell(v.as_ref().map(String::len))).sum();
+        written + self.columns.iter().map(Self::memory_of).sum::<u64>()
     }
 
     /// Bytes of the cells of one column.
@@ -151,6 +184,52 @@ impl Table {
         })
     }
 
+    /// A column as it stands in the file: text where its numbers have a unit.
+    pub fn as_written<'a>(&self, column: &'a Column) -> Cow<'a, Column> {
+        match self.written.get(&column.name) {
+            Some(Written { cells, .. }) => {
+                let (name, values) = (column.name.clone(), Values::Text(cells.clone()));
+                Cow::Owned(Column { name, values })
+            }
+            None => Cow::Borrowed(column),
+        }
+    }
+
+    /// Takes the cells with units of rows into account that are about to be added, those of a file of the same columns.
+    ///
+    /// # Errors
+    /// [`DataError::SeveralUnits`].
+    pub(crate) fn join_written(
+        &mut self,
+        mut more: BTreeMap<String, Written>,
+        added: &Self,
+    ) -> Result<(), DataError> {
+        for (own, other) in self.columns.iter().zip(&added.columns) {
+            let name = &own.name;
+            let (before, behind) = (self.written.remove(name), more.remove(name));
+            if let (Some(before), Some(behind)) = (&before, &behind)
+                && before.unit != behind.unit
+            {
+                let (row, text) = behind.first();
+                let units = [before.unit.clone(), behind.unit.clone()].into();
+                let (path, column) = (added.source.clone(), name.clone());
+                return Err(DataError::SeveralUnits { path, row, column, text, units });
+            }
+            let Some(unit) = before.as_ref().or(behind.as_ref()).map(|written| written.unit.clone()) else {
+                continue;
+            };
+            let cells = |written: Option<Written>, column: &Column| match written {
+                Some(written) => written.cells,
+                None => {
+                    (0..column.len()).map(|row| Some(column.cell(row)).filter(|c| !c.is_empty())).collect()
+                }
+            };
+            let cells = [cells(before, own), cells(behind, other)].concat();
+            self.written.insert(name.clone(), Written { unit, cells });
+        }
+        Ok(())
+    }
+
     /// The rows with the given indices, in that order. Which files they are from is forgotten.
     pub fn select(&self, rows: &[usize]) -> Self {
         let pick = |column: &Column| Column {
@@ -160,12 +239,18 @@ impl Table {
                 Values::Text(v) => Values::Text(rows.iter().map(|&r| v[r].clone()).collect()),
             },
         };
+        let written = self.written.iter().map(|(name, Written { unit, cells })| {
+            let cells = rows.iter().map(|&r| cells[r].clone()).collect();
+            (name.clone(), Written { unit: unit.clone(), cells })
+        });
         Self {
             source: self.source.clone(),
             columns: self.columns.iter().map(pick).collect(),
             notes: self.notes.clone(),
             files: Vec::new(),
             index: self.index.clone(),
+            mark: self.mark,
+            written: written.collect(),
         }
     }
 }

@@ -91,6 +91,8 @@ impl TargetTransform {
     pub fn image_of(self, column: &str) -> String {
         match self {
             Self::Log => format!("log {column}"),
+            // The identity, under which a target has bounds.
+            Self::YeoJohnson { exponent: 1.0, unit: 1.0 } => column.to_string(),
             Self::YeoJohnson { exponent, .. } => format!("{column} by a Yeo-Johnson power of {exponent:.2}"),
         }
     }

@@ -3,6 +3,25 @@
 use crate::GpError;
 use faer::{Mat, MatRef};
 
+/// How rows are parted where some are left out to judge by: never two of one group, or of one time, on two sides.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Parting {
+    /// The group of each row (n), such as a patient.
+    Groups(Vec<usize>),
+    /// The time of each row (n): what is left out is newer than all that is learned from.
+    Times(Vec<f64>),
+}
+
+impl Parting {
+    /// That of the given rows.
+    fn select(&self, rows: &[usize]) -> Self {
+        match self {
+            Self::Groups(groups) => Self::Groups(rows.iter().map(|&i| groups[i]).collect()),
+            Self::Times(times) => Self::Times(rows.iter().map(|&i| times[i]).collect()),
+        }
+    }
+}
+
 /// Inputs (n x D), targets (n x t, all sharing the inputs), and optionally a known noise variance for each row.
 ///
 /// Checked on construction: at least one row, matching sizes, finite values, positive noise.
@@ -13,6 +32,7 @@ pub struct Observations {
     noise_variances: Option<Vec<f64>>,
     weights: Option<Vec<f64>>,
     offsets: Option<Vec<f64>>,
+    parting: Option<Parting>,
 }
 
 impl Observations {
@@ -45,7 +65,7 @@ impl Observations {
                 return Err(GpError::NoiseNotPositive { row, value });
             }
         }
-        Ok(Self { inputs, targets, noise_variances, weights: None, offsets: None })
+        Ok(Self { inputs, targets, noise_variances, weights: None, offsets: None, parting: None })
     }
 
     /// The same with the number that the log-likelihood of each row is multiplied by (n): a weight of 2 is a row that occurs twice. The exact process, the stochastic bound and the Laplace approximation take
@@ -76,6 +96,20 @@ impl Observations {
         Ok(self)
     }
 
+    /// The same with how rows are parted where some are left out (n). No posterior depends on it. Rows that are [appended](Self::extend) or [removed](Self::remove) end it.
+    ///
+    /// # Errors
+    /// [`GpError::Shape`].
+    pub fn with_parting(mut self, parting: Parting) -> Result<Self, GpError> {
+        let rows = match &parting {
+            Parting::Groups(groups) => groups.len(),
+            Parting::Times(times) => times.len(),
+        };
+        same_width("groups or times", self.rows(), rows)?;
+        self.parting = Some(parting);
+        Ok(self)
+    }
+
     /// Inputs, n x D.
     pub fn inputs(&self) -> MatRef<'_, f64> {
         self.inputs.as_ref()
@@ -99,6 +133,11 @@ impl Observations {
     /// What is added to the latent values of each row (n), if anything.
     pub fn offsets(&self) -> Option<&[f64]> {
         self.offsets.as_deref()
+    }
+
+    /// How rows are parted where some are left out, if it matters.
+    pub fn parting(&self) -> Option<&Parting> {
+        self.parting.as_ref()
     }
 
     /// Inputs and targets, and noise variances, weights and offsets where there are some.
@@ -138,7 +177,8 @@ impl Observations {
             numbers.as_ref().map(|v| rows.iter().map(|&i| v[i]).collect())
         };
         let picked = Self::new(pick(&self.inputs), pick(&self.targets), of_rows(&self.noise_variances))?;
-        Ok(Self { weights: of_rows(&self.weights), offsets: of_rows(&self.offsets), ..picked })
+        let parting = self.parting.as_ref().map(|own| own.select(rows));
+        Ok(Self { weights: of_rows(&self.weights), offsets: of_rows(&self.offsets), parting, ..picked })
     }
 
     /// Appends the rows of `more`.
@@ -172,6 +212,7 @@ impl Observations {
         let stack = |a: &Mat<f64>, b: &Mat<f64>| {
             Mat::from_fn(n + k, a.ncols(), |i, j| if i < n { a[(i, j)] } else { b[(i - n, j)] })
         };
+        self.parting = None;
         self.inputs = stack(&self.inputs, &more.inputs);
         self.targets = stack(&self.targets, &more.targets);
         Ok(())
@@ -185,6 +226,7 @@ impl Observations {
         assert!(index < self.rows(), "row {index} of {}", self.rows());
         let drop =
             |a: &Mat<f64>| Mat::from_fn(a.nrows() - 1, a.ncols(), |i, j| a[(i + usize::from(i >= index), j)]);
+        self.parting = None;
         self.inputs = drop(&self.inputs);
         self.targets = drop(&self.targets);
         for numbers in [&mut self.noise_variances, &mut self.weights, &mut self.offsets].into_iter().flatten()

@@ -46,6 +46,9 @@ impl Density {
     }
 }
 
+/// The amplitude, in standard deviations of the target, that costs two nats under [`Hyperprior::weak_amplitude`].
+pub const WEAK_AMPLITUDE: f64 = 5.0;
+
 /// A density for every entry of the hyperparameter called `parameter`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Hyperprior {
@@ -63,6 +66,14 @@ impl Hyperprior {
     pub fn weak_lengthscale(parameter: impl Into<String>, inputs: usize) -> Self {
         let location = 2f64.sqrt() + 0.5 * (inputs.max(1) as f64).ln();
         Self { parameter: parameter.into(), density: Density::LogNormal { location, scale: 3f64.sqrt() } }
+    }
+
+    /// The weak prior that a stationary function varies about as much as its target, in standard units: an exponential density of the variance, under which an
+    /// amplitude of [`WEAK_AMPLITUDE`] is two nats less likely than one near 0, and one of half of that half a nat. Far from the data such a function is as
+    /// uncertain as its amplitude, and there the evidence alone says next to nothing: amplitude and lengthscales grow together.
+    pub fn weak_amplitude(parameter: impl Into<String>) -> Self {
+        let rate = 2.0 / (WEAK_AMPLITUDE * WEAK_AMPLITUDE);
+        Self { parameter: parameter.into(), density: Density::Gamma { shape: 1.0, rate } }
     }
 }
 
@@ -103,12 +114,15 @@ mod tests {
 
     #[test]
     fn densities_integrate_to_one_and_differentiate() {
-        for density in
-            [Density::LogNormal { location: 0.3, scale: 0.7 }, Density::Gamma { shape: 2.5, rate: 1.7 }]
-        {
+        let amplitude = Hyperprior::weak_amplitude("v").density;
+        for density in [
+            Density::LogNormal { location: 0.3, scale: 0.7 },
+            Density::Gamma { shape: 2.5, rate: 1.7 },
+            amplitude,
+        ] {
             // Midpoint rule in log θ, where both integrands are smooth and vanish at both ends.
             let h = 1e-3;
-            let mass: f64 = (-12_000..5_000)
+            let mass: f64 = (-25_000..7_000)
                 .map(|i| {
                     let theta = ((i as f64 + 0.5) * h).exp();
                     density.log_density(theta).0.exp() * theta * h
@@ -121,5 +135,9 @@ mod tests {
                 assert!((numeric - density.log_density(theta).1).abs() < 1e-7);
             }
         }
+        let lost = |deviations: f64| {
+            amplitude.log_density(1e-300).0 - amplitude.log_density(deviations * deviations).0
+        };
+        assert!((lost(5.0) - 2.0).abs() < 1e-12 && (lost(2.5) - 0.5).abs() < 1e-12);
     }
 }

@@ -59,9 +59,9 @@ mod prediction;
 mod rows;
 mod search;
 
-pub use data::Observations;
+pub use data::{Observations, Parting};
 pub use error::GpError;
-pub use hyperprior::{Density, Hyperprior};
+pub use hyperprior::{Density, Hyperprior, WEAK_AMPLITUDE};
 pub use mean::{Mean, MeanForm};
 pub use prediction::{Averages, JointPrediction, Posterior, Prediction};
 pub use rows::RowSource;

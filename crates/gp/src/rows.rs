@@ -1,6 +1,6 @@
 //! Rows that a method asks for by their numbers, wherever they are.
 
-use crate::{GpError, Observations};
+use crate::{GpError, Observations, Parting};
 use std::fmt::Debug;
 use std::ops::Range;
 
@@ -17,6 +17,11 @@ pub trait RowSource: Debug + Sync {
 
     /// Whether the rows are in memory, which the plan of a fit then counts.
     fn in_memory(&self) -> bool;
+
+    /// How rows are parted where some are left out, if it matters; never of rows that are not in memory.
+    fn parting(&self) -> Option<&Parting> {
+        None
+    }
 
     /// The given rows, in the given order: some of `0..n`, any of them more than once.
     ///
@@ -51,6 +56,10 @@ impl RowSource for Observations {
 
     fn in_memory(&self) -> bool {
         true
+    }
+
+    fn parting(&self) -> Option<&Parting> {
+        Observations::parting(self)
     }
 
     fn gather(&self, rows: &[usize]) -> Result<Observations, GpError> {

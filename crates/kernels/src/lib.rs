@@ -85,7 +85,7 @@ pub use prepared::{Prepared, PreparedBlock};
 pub use separable::{Separable, SeparablePoints};
 pub use several::{BlockKernel, ScaledPoints};
 pub use spectral_mixture::SpectralMixture;
-pub use text::{KernelExpression, KernelTextError, is_distance, kernel_name};
+pub use text::{KernelExpression, KernelTextError, is_distance, is_stationary_variance, kernel_name};
 pub use warp::Warp;
 pub use white::White;
 

@@ -48,5 +48,6 @@ pub use likelihood::{CloneLikelihood, Likelihood};
 pub use noise_statistics::NoiseStatistics;
 pub use output_likelihood::OutputLikelihood;
 pub use predictive::{
-    Clipping, Covariance, Integration, LatentGaussian, Prediction, PredictiveRule, PredictiveWorkspace,
+    Clipping, CountMixture, Covariance, Integration, LatentGaussian, Prediction, PredictiveRule,
+    PredictiveWorkspace,
 };

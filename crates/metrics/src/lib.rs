@@ -47,7 +47,6 @@ mod calibration;
 mod classification;
 mod conformal;
 mod conformal_tails;
-mod count_distribution;
 mod counts;
 mod distance;
 mod error;
@@ -73,7 +72,6 @@ pub use classification::{
 };
 pub use conformal::SplitConformal;
 pub use conformal_tails::ConformalTails;
-pub use count_distribution::CountDistribution;
 pub use counts::{CountScores, Counts};
 pub use distance::{mean_symmetric_kl, squared_wasserstein2_gaussians, symmetric_kl, wasserstein2_marginals};
 pub use error::MetricsError;

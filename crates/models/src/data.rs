@@ -1,7 +1,7 @@
 //! What a model is asked about.
 
 use crate::ModelError;
-use posterior_data::{ArrayValues, Column, Notes, NumericArray, ReadOptions, Table, Values};
+use posterior_data::{ArrayValues, Column, Notes, NumericArray, ReadOptions, Table, Values, Written};
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -187,6 +187,12 @@ impl ModelData {
         let Some((table, rows)) = self.table else { return Table::new("predictions", columns) };
         let mut table = if self.picked { table.select(&rows) } else { Arc::unwrap_or_clone(table) };
         table.columns.retain(|c| !columns.iter().any(|new| new.name == c.name));
+        // Cells stay as they stand in the file.
+        for column in &mut table.columns {
+            if let Some(Written { cells, .. }) = table.written.remove(&column.name) {
+                column.values = Values::Text(cells);
+            }
+        }
         table.columns.extend(columns);
         table
     }

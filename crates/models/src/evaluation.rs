@@ -126,11 +126,7 @@ impl Comparison {
                 Some(tails),
                 Predicted::Moments { mean, variance, latent_variance },
                 Truth::Values { values, .. },
-            ) => {
-                let pairs = variance.iter().zip(latent_variance);
-                let measures: Vec<f64> = pairs.map(|(v, latent)| tails.measure(*v, *latent)).collect();
-                IntervalScores::of(tails, (mean, &measures), values)
-            }
+            ) => IntervalScores::of(tails, (mean, variance, latent_variance), values),
             _ => Vec::new(),
         };
         let funnel = match (&self.model.predicted, &truth) {

@@ -1,7 +1,7 @@
-//! Hyperparameters by name, and the default prior of lengthscales.
+//! Hyperparameters by name, and the default priors of lengthscales and amplitudes.
 
 use posterior_gp::Hyperprior;
-use posterior_kernels::is_distance;
+use posterior_kernels::{is_distance, is_stationary_variance};
 use posterior_optim::{Constraint, Parameters, Segment, Transform};
 use serde::{Deserialize, Serialize};
 
@@ -67,11 +67,34 @@ pub(crate) fn held(segments: Vec<Segment>) -> Vec<Constraint> {
     segments.into_iter().map(|own| Constraint::Fixed { parameter: own.name, value: None }).collect()
 }
 
-/// Adds a weak prior for every lengthscale that has none.
-pub(crate) fn add_weak_priors(hyperpriors: &mut Vec<Hyperprior>, model: &dyn Parameters, features: usize) {
-    for segment in model.segments().iter().filter(|s| is_distance(&s.name)) {
-        if !hyperpriors.iter().any(|h| h.parameter == segment.name) {
-            hyperpriors.push(Hyperprior::weak_lengthscale(&segment.name, features));
+/// What the values of a function are measured in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FunctionUnits {
+    /// Standard deviations of the target, which say how large an amplitude is.
+    Target,
+    /// Those of a link: logarithms of rates or of odds, of noise variances.
+    Link,
+}
+
+/// Adds a weak prior for every lengthscale that has none, and in units of the target for every amplitude of a stationary function.
+pub(crate) fn add_weak_priors(
+    hyperpriors: &mut Vec<Hyperprior>,
+    model: &dyn Parameters,
+    (features, units): (usize, FunctionUnits),
+) {
+    for segment in model.segments() {
+        let name = &segment.name;
+        let weak = if is_distance(name) {
+            // Of a lengthscale for each column, the columns that it looks at.
+            let inputs = if segment.len() > 1 { segment.len() } else { features };
+            Hyperprior::weak_lengthscale(name, inputs)
+        } else if units == FunctionUnits::Target && is_stationary_variance(name) {
+            Hyperprior::weak_amplitude(name)
+        } else {
+            continue;
+        };
+        if !hyperpriors.iter().any(|h| h.parameter == *name) {
+            hyperpriors.push(weak);
         }
     }
 }

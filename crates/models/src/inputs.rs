@@ -55,7 +55,8 @@ impl TableInputs {
         let schema = &self.schema;
         let sources: BTreeSet<&str> = schema.features.iter().map(Feature::column).collect();
         let text_columns = schema.text_columns();
-        let mut options = StreamOptions { text_columns, text: question.text, ..StreamOptions::default() };
+        let text = schema.reading(question.text);
+        let mut options = StreamOptions { text_columns, text, ..StreamOptions::default() };
         let most = usize::try_from(question.memory / 8).unwrap_or(usize::MAX);
         options.part_bytes = options.part_bytes.min(most).max(1 << 16);
         options.part_bytes =

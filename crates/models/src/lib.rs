@@ -22,7 +22,7 @@
 //! | [`Process`] | the parts of a model that is a Gaussian process on a table, whatever is observed: [`TableInputs`], a [`Predictor`], an [`Output`], a [`ProcessRecord`], file |
 //! | [`StreamModel`], [`StreamState`] | a process that goes on learning from rows as they arrive |
 //! | [`Predictor`], [`Latent`] | latent functions, by one of the methods (`method`), and Gaussians over their values at a [`Batch`] |
-//! | [`TrainingRows`], [`EvaluationData`], [`CheckedOn`] | rows that are set apart (`rows`): which of them a model has learned from, and which a score goes by |
+//! | [`TrainingRows`], [`TrainedOn`], [`CheckedOn`] | rows that are set apart (`rows`): which of them a model has learned from, and which a score goes by |
 //! | [`options`] | what a fit may be asked for: one struct for each method |
 //! | [`laplace`] | a trained network with error bars, and its file |
 //! | [`ensemble`] | a folder of networks as one model |
@@ -76,7 +76,7 @@ mod units;
 
 pub use calibration::{
     ClassRecalibration, Guarantee, IntervalScores, Intervals, ObservedRecalibration, ObservedTails,
-    Predicted, PredictedKind, PredictedSets, Predictive, Recalibration, SET_LEVELS, Tempering,
+    Predicted, PredictedKind, PredictedSets, Predictive, Recalibration, SET_LEVELS, SharesMixture, Tempering,
 };
 pub use compress::CompressionPlan;
 pub use data::{Files, ModelData, Truth};
@@ -114,7 +114,7 @@ pub use record::{
     ScalableSummary, StreamedRows, TableSource, TriedCandidate, TriedInference, TriedMethod,
     TriedPseudoCount, TriedSetting, VariationSummary,
 };
-pub use rows::{CheckedOn, EvaluationData, TrainedOn, TrainingRows};
+pub use rows::{CheckedOn, TrainedOn, TrainingRows};
 pub use saved::{RunRecord, Saved};
 pub use shares::{Share, SharePlaces, VarianceShares};
 pub use shift::Shift;

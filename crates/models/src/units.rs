@@ -3,18 +3,28 @@
 //! Quantiles and draws go back as they are: the map is increasing. Means and deviations are those of `g(m + s u)` with standard normal u: in closed form for the logarithm, else by the trapezoidal rule in u, whose error is below that of
 //! rounding for smooth maps and about 1e-5 of a deviation where a power changes its form at 0.
 
-use posterior_data::{Standardisation, TargetTransform};
-use posterior_metrics::{Gaussians, MappedGaussians, MetricsError, RegressionScores};
+use posterior_data::{Standardisation, TargetTransform, TransformedTarget};
+use posterior_metrics::{Gaussians, MappedGaussians, MetricsError, RegressionScores, standard_normal_cdf};
 use std::f64::consts::PI;
 
 /// Distance of the rule's points, and how far they reach.
 const STEP: f64 = 0.25;
 const FARTHEST: i32 = 36;
 
+/// `log Φ(z)`, by its asymptotic form where `Φ` would underflow.
+fn log_normal_tail(z: f64) -> f64 {
+    if z > -35.0 { standard_normal_cdf(z).ln() } else { log_normal_density(z, 1.0) - (-z).ln() }
+}
+
+/// `log φ(z)/s`.
+fn log_normal_density(z: f64, deviation: f64) -> f64 {
+    -0.5 * (2.0 * PI * deviation * deviation).ln() - 0.5 * z * z
+}
+
 /// From standard units to those of the target.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TargetMap {
-    by: TargetTransform,
+    own: TransformedTarget,
     centre: f64,
     scale: f64,
 }
@@ -23,27 +33,41 @@ impl TargetMap {
     /// Of a model whose target was mapped.
     pub fn of(standard: &Standardisation) -> Option<Self> {
         let own = standard.transform.as_deref()?;
-        Some(Self { by: own.by, centre: standard.target_mean, scale: standard.target_scale })
+        Some(Self { own: *own, centre: standard.target_mean, scale: standard.target_scale })
     }
 
     /// A value in the target's units.
     pub fn back(self, z: f64) -> f64 {
-        self.by.invert(self.centre + self.scale * z)
+        self.own.invert(self.centre + self.scale * z)
     }
 
     /// A value in standard units.
     pub fn standard(self, y: f64) -> f64 {
-        (self.by.apply(y) - self.centre) / self.scale
+        (self.own.apply(y) - self.centre) / self.scale
     }
 
     /// What a log density in standard units gains in the target's.
     pub fn log_slope(self, y: f64) -> f64 {
-        self.by.log_slope(y) - self.scale.ln()
+        self.own.by.log_slope(y) - self.scale.ln()
+    }
+
+    /// `log p(y)` in the target's units of a normal distribution in standard ones; of a value on a bound, or nearer to 0 than is told, the logarithm of the probability that lies there. Minus infinity without an image.
+    pub fn log_density(self, (mean, deviation): (f64, f64), y: f64) -> f64 {
+        let z = (self.standard(y) - mean) / deviation;
+        let support = self.own.support;
+        let own = if support.floor.is_some_and(|floor| y <= floor) {
+            log_normal_tail(z)
+        } else if support.ceiling.is_some_and(|ceiling| y >= ceiling) {
+            log_normal_tail(-z)
+        } else {
+            self.log_slope(y) + log_normal_density(z, deviation)
+        };
+        if own.is_nan() { f64::NEG_INFINITY } else { own }
     }
 
     /// Mean and variance, in the target's units, of a normal distribution in standard ones.
     pub fn moments(self, mean: f64, deviation: f64) -> (f64, f64) {
-        if self.by == TargetTransform::Log {
+        if self.own.by == TargetTransform::Log && self.own.support.ceiling.is_none() {
             let variance = (self.scale * deviation).powi(2);
             let mean = (self.centre + self.scale * mean + 0.5 * variance).exp();
             return (mean, mean * mean * variance.exp_m1());
@@ -98,11 +122,7 @@ impl MappedPredictions {
 
     /// `log p(y)` of each row in the target's units; minus infinity where the map has no image of it.
     pub fn log_densities(&self, truths: &[f64]) -> Vec<f64> {
-        let density = |((m, s), y): ((&f64, &f64), &f64)| {
-            let z = (self.map.standard(*y) - m) / s;
-            let own = self.map.log_slope(*y) - 0.5 * (2.0 * PI * s * s).ln() - 0.5 * z * z;
-            if own.is_nan() { f64::NEG_INFINITY } else { own }
-        };
+        let density = |((m, s), y): ((&f64, &f64), &f64)| self.map.log_density((*m, *s), *y);
         self.mean.iter().zip(&self.deviation).zip(truths).map(density).collect()
     }
 
@@ -124,7 +144,13 @@ impl MappedPredictions {
     ) -> Result<RegressionScores, MetricsError> {
         let variances: Vec<f64> = self.deviation.iter().map(|s| s * s).collect();
         let images: Vec<f64> = truths.iter().map(|y| self.map.standard(*y)).collect();
-        let slopes: Vec<f64> = truths.iter().map(|y| self.map.log_slope(*y)).collect();
+        // What makes of a density in standard units the target's, or the probability of a bound.
+        let rows = self.mean.iter().zip(&self.deviation).zip(truths.iter().zip(&images));
+        let slopes: Vec<f64> = rows
+            .map(|((m, s), (y, image))| {
+                self.map.log_density((*m, *s), *y) - log_normal_density((image - m) / s, *s)
+            })
+            .collect();
         let behind = Gaussians::new(&self.mean, &variances, &images)?;
         MappedGaussians { behind, means, truths, log_slopes: &slopes }.scores(scale, |z| self.map.back(z))
     }
@@ -133,9 +159,11 @@ impl MappedPredictions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use posterior_data::Support;
 
     fn map(by: TargetTransform) -> TargetMap {
-        TargetMap { by, centre: 0.3, scale: 1.7 }
+        let own = TransformedTarget { by, mean: 0.0, scale: 1.0, support: Support::default() };
+        TargetMap { own, centre: 0.3, scale: 1.7 }
     }
 
     /// By the midpoint rule in steps of a thousandth.

@@ -32,6 +32,10 @@ pub const CATEGORIES: Fix = Fix::new("fit", "--categories").example("--categorie
 /// Take a column as categories.
 pub const CATEGORIES_COLUMN: Fix =
     Fix::new("fit", "--categories NAME").example("--categories a").also(READERS);
+/// New rows are of other groups.
+pub const GROUPS: Fix = Fix::new("fit", "--groups COL").example("--groups a");
+/// New rows are newer than all others.
+pub const TIME: Fix = Fix::new("fit", "--time COL").example("--time a");
 /// Dates begin with the day.
 pub const DAY_FIRST: Fix = Fix::new("fit", "--date-order day-first").also("evaluate, stream, label start");
 /// Dates begin with the month.
@@ -49,6 +53,8 @@ pub const MISSING_TARGET: Fix = Fix::new("fit", "--missing-target leave-out");
 pub const UNSEEN_OTHER: Fix = Fix::new("predict", "--unseen other").also("evaluate, stream");
 /// Numbers with a decimal comma.
 pub const DECIMAL_COMMA: Fix = Fix::new("fit", "--set text.decimal=,").also(READERS);
+/// Numbers with a decimal point.
+pub const DECIMAL_POINT: Fix = Fix::new("fit", "--set text.decimal=.").also(READERS);
 /// The encoding of a text.
 pub const ENCODING: Fix =
     Fix::new("fit", "--set text.encoding").example("--set text.encoding=windows-1252").also(READERS);
@@ -376,6 +382,8 @@ pub const ALL: &[Fix] = &[
     EXCLUDE_COLUMN,
     CATEGORIES,
     CATEGORIES_COLUMN,
+    GROUPS,
+    TIME,
     DAY_FIRST,
     MONTH_FIRST,
     MISSING_DROP,
@@ -384,6 +392,7 @@ pub const ALL: &[Fix] = &[
     MISSING_TARGET,
     UNSEEN_OTHER,
     DECIMAL_COMMA,
+    DECIMAL_POINT,
     ENCODING,
     ENCODING_WINDOWS,
     FEATURES,

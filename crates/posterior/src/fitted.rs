@@ -103,7 +103,7 @@ impl Fitted {
         self.predict_files_as(data, reading)
     }
 
-    /// The same for files that are read as is told: text of a dialect of its own, such as the fit had in [`FitRequest::text`](crate::FitRequest::text).
+    /// The same for files that are read as is told: text of a dialect of its own, such as the fit had in [`GpBuilder::text`](crate::GpBuilder::text).
     ///
     /// # Errors
     /// As [`Self::predict_files`].

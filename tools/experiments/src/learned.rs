@@ -8,7 +8,9 @@ use faer::MatRef;
 use posterior_data::{Selection, Table};
 use posterior_kernels::KernelExpression;
 use posterior_metrics::{Gaussians, RegressionScores};
-use posterior_models::options::{Limits, Validation, OutputRequest, PriorSettings, CalibrateName, TargetTransformName};
+use posterior_models::options::{
+    CalibrateName, Limits, OutputRequest, PriorSettings, TargetTransformName, Validation,
+};
 use posterior_models::{FitRequest, FitSummary, Method, Model, Predictor, Prepared, Process, Want};
 use std::path::PathBuf;
 
@@ -129,7 +131,14 @@ impl MethodSettings {
         for path in named {
             *path = context.folder.join(&*path);
         }
-        let mut request = FitRequest { method, seed: asked.seed, limits: Limits { time: self.seconds(asked.seconds), memory: asked.memory }, prior: PriorSettings { initial_noise: self.initial_noise, ..PriorSettings::default() }, validation: Validation { calibrate: CalibrateName::None, ..Validation::default() }, ..FitRequest::default() };
+        let mut request = FitRequest {
+            method,
+            seed: asked.seed,
+            limits: Limits { time: self.seconds(asked.seconds), memory: asked.memory },
+            prior: PriorSettings { initial_noise: self.initial_noise, ..PriorSettings::default() },
+            validation: Validation { calibrate: CalibrateName::None, ..Validation::default() },
+            ..FitRequest::default()
+        };
         if let Some(kernel) = asked.kernel.filter(|_| has_kernel(&request.method)) {
             request.prior.kernel = kernel.clone();
         }
@@ -150,7 +159,11 @@ impl MethodSettings {
         seconds: Option<f64>,
         context: &mut Context<'_>,
     ) -> Result<Model> {
-        let request = FitRequest { columns: Selection { target: "y".into(), ..Selection::default() }, output: OutputRequest { target_transform: TargetTransformName::None, ..OutputRequest::default() }, ..FitRequest::default() };
+        let request = FitRequest {
+            columns: Selection { target: "y".into(), ..Selection::default() },
+            output: OutputRequest { target_transform: TargetTransformName::None, ..OutputRequest::default() },
+            ..FitRequest::default()
+        };
         let prepared = Prepared::from_table(table, &(0..table.rows()).collect::<Vec<_>>(), &request)?;
         let asked = FitSettings { kernel, seconds, memory: request.limits.memory, seed: context.seed };
         self.learn(prepared, &asked, &self.name, context)

@@ -19,11 +19,11 @@ pub(crate) struct SplitArgs {
     #[arg(long, value_name = "F", conflicts_with = "folds", value_parser = numbers::share)]
     pub test_fraction: Option<f64>,
 
-    /// Column of groups (patients, houses) that --folds COUNT and --test-fraction keep together
+    /// Column of groups (patients, houses) that are kept together wherever rows are left out; new rows may be of others
     #[arg(long, value_name = "COL", conflicts_with = "time")]
     pub groups: Option<String>,
 
-    /// Column of times: test rows of --folds COUNT or --test-fraction are newer than training rows
+    /// Column of times: rows that are left out are newer than those that train
     #[arg(long, value_name = "COL")]
     pub time: Option<String>,
 }

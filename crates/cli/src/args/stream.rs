@@ -82,7 +82,7 @@ pub(crate) struct StreamArgs {
     #[arg(long, value_enum, requires = "target")]
     pub likelihood: Option<LikelihoodName>,
 
-    /// Kernel, on standardised features [default: matern32(ard)]
+    /// Kernel, on standardised features [default: auto]
     #[arg(long, value_name = "TEXT", requires = "target")]
     pub kernel: Option<String>,
 

@@ -119,7 +119,8 @@ fn moons(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved {
         target_scale: 1.0,
         transform: None,
     };
-    let preparation = Preparation::Columns { schema, standardisation, classes: Some(classes.clone()) };
+    let preparation =
+        Preparation::Columns { schema: schema.into(), standardisation, classes: Some(classes.clone()) };
     let description = NetworkDescription { preparation, class_names: classes, training: None };
     let likelihood = OutputLikelihood::Categorical(Categorical::new(2)?);
     let (training, run) = ((Loss::CrossEntropy, 2500), (seed, interrupt));
@@ -200,8 +201,11 @@ fn curve(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved {
     let inputs = Array::new(vec![y.len(), 1], x.col(0).iter().copied().collect());
     let targets = Array::new(vec![y.len(), 1], y.iter().map(|v| standardisation.target(*v)).collect());
     let examples = Tabular::new(inputs, Targets::Values(targets));
-    let preparation =
-        Preparation::Columns { schema, standardisation: standardisation.clone(), classes: None };
+    let preparation = Preparation::Columns {
+        schema: schema.into(),
+        standardisation: standardisation.clone(),
+        classes: None,
+    };
     let description = NetworkDescription { preparation, ..NetworkDescription::default() };
     let noise = Gaussian::independent(vec![0.01])?;
     let (likelihood, run) = (OutputLikelihood::Gaussian(noise), (seed, interrupt));

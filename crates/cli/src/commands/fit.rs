@@ -426,6 +426,7 @@ fn rows_of(
     if looks.likelihood.is_none() {
         say_gaussian(request, looks, remarks)?;
         let prepared = Prepared::from_table(table, &split.train, request)?;
+        remarks.notes(prepared.schema.open_questions());
         return Ok(Rows::Gaussian(Box::new(PreparedTable::Memory(prepared))));
     }
     // What it is was seen on all rows; what there is to know of it, on those that train.
@@ -433,6 +434,7 @@ fn rows_of(
     let chosen = ChosenLikelihood { why: looks.why.clone(), ..chosen };
     remarks.say(format!("target: {}", chosen.why));
     let observed = Observed::from_table(table, &split.train, request, chosen)?;
+    remarks.notes(observed.schema().open_questions());
     Ok(Rows::Other(Box::new(observed)))
 }
 

@@ -6,7 +6,9 @@ use super::predict::has_extension;
 use super::{document, effects_of, load, print_written, read_files, remarks, support};
 use crate::args::{Cli, InspectArgs};
 use crate::output::{Failure, check_outputs, number, print, print_json, table_under};
-use posterior::data::{Column, OutputKind, TextOptions, Values, is_table_name, json, to_shown_value};
+use posterior::data::{
+    Column, OutputKind, Table, TextOptions, Values, dates_of, is_table_name, json, to_shown_value,
+};
 use posterior::models::{Effects, ModelReport};
 use posterior::network::{NetworkFile, open_network};
 use posterior::networks::safetensors::{self, ARCHITECTURE_KEY, metadata};
@@ -15,6 +17,7 @@ use posterior::notes::fixes::{ARCHITECTURE, MEMORY};
 use posterior::report::{RegressionReport, Report, Section};
 use posterior::{Model, Saved};
 use serde::Serialize;
+use serde_json::Value;
 use std::path::Path;
 
 /// What files of networks are called.
@@ -26,12 +29,16 @@ struct ColumnReport {
     kind: &'static str,
     missing: usize,
     distinct: usize,
+    /// Of numbers, or of dates in the form of ISO 8601.
     #[serde(skip_serializing_if = "Option::is_none")]
-    minimum: Option<f64>,
+    minimum: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    mean: Option<f64>,
+    mean: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    maximum: Option<f64>,
+    maximum: Option<Value>,
+    /// The unit of numbers that have one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<String>,
 }
 
 /// What a model is, as a page, of several targets section by section: nothing is scored.
@@ -115,14 +122,17 @@ pub(crate) fn run(cli: &Cli, arguments: &InspectArgs) -> Result<(), Failure> {
             path.display()
         )));
     }
-    let columns: Vec<ColumnReport> = rows.columns.iter().map(column_report).collect();
+    let (columns, notes): (Vec<ColumnReport>, Vec<Option<String>>) =
+        rows.columns.iter().map(|column| column_report(&rows, column)).unzip();
+    remarks(cli).notes(notes.into_iter().flatten());
     if cli.json {
         return print_json(&json!({ "kind": "table", "rows": rows.rows(), "columns": columns }));
     }
     let lines = columns.into_iter().map(|c| {
         let [minimum, mean, maximum] =
-            [c.minimum, c.mean, c.maximum].map(|v| v.map(number).unwrap_or_default());
-        [c.name, c.kind.into(), c.missing.to_string(), c.distinct.to_string(), minimum, mean, maximum]
+            [c.minimum, c.mean, c.maximum].map(|value| value.map(shown).unwrap_or_default());
+        let kind = c.unit.map_or_else(|| c.kind.into(), |unit| format!("{} in {unit}", c.kind));
+        [c.name, kind, c.missing.to_string(), c.distinct.to_string(), minimum, mean, maximum]
     });
     let head = ["column", "kind", "missing", "distinct", "minimum", "mean", "maximum"];
     print(format!("{} rows\n\n{}", rows.rows(), table_under(head, lines)))
@@ -170,13 +180,23 @@ fn layers(
     print_json(&out)
 }
 
-fn column_report(column: &Column) -> ColumnReport {
+/// A number, or a date as it stands.
+fn shown(value: Value) -> String {
+    match value {
+        Value::String(text) => text,
+        other => other.as_f64().map(number).unwrap_or_default(),
+    }
+}
+
+/// What a column holds, with what is open about it.
+fn column_report(table: &Table, column: &Column) -> (ColumnReport, Option<String>) {
     let name = column.name.clone();
+    let unit = table.written.get(&name).map(|written| written.unit.clone());
     match &column.values {
         Values::Numeric(values) => {
             let mut present: Vec<f64> = values.iter().copied().filter(|v| !v.is_nan()).collect();
             let count = present.len() as f64;
-            let some = |v: f64| (!values.iter().all(|v| v.is_nan())).then_some(v);
+            let some = |v: f64| (!values.iter().all(|v| v.is_nan())).then(|| json!(v));
             let missing = values.len() - present.len();
             let mean = some(present.iter().map(|v| v / count).sum());
             let minimum = some(present.iter().copied().fold(f64::INFINITY, f64::min));
@@ -184,15 +204,20 @@ fn column_report(column: &Column) -> ColumnReport {
             present.sort_unstable_by_key(|v| v.to_bits());
             present.dedup_by_key(|v| v.to_bits());
             let distinct = present.len();
-            ColumnReport { name, kind: "number", missing, distinct, minimum, mean, maximum }
+            (ColumnReport { name, kind: "number", missing, distinct, minimum, mean, maximum, unit }, None)
         }
         Values::Text(values) => {
             let mut present: Vec<&str> = values.iter().flatten().map(String::as_str).collect();
             present.sort_unstable();
             present.dedup();
             let distinct = present.len();
+            let dates = dates_of(table, column);
+            let kind = dates.as_ref().map_or("text", |dates| dates.kind);
             let missing = values.iter().filter(|v| v.is_none()).count();
-            ColumnReport { name, kind: "text", missing, distinct, minimum: None, mean: None, maximum: None }
+            let missing = dates.as_ref().map_or(missing, |dates| dates.missing);
+            let [minimum, maximum] = [0, 1].map(|end| dates.as_ref().map(|dates| json!(dates.range[end])));
+            let report = ColumnReport { name, kind, missing, distinct, minimum, mean: None, maximum, unit };
+            (report, dates.and_then(|dates| dates.note))
         }
     }
 }

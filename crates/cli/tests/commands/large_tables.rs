@@ -378,7 +378,7 @@ fn hyperparameters_can_be_given_held_and_bounded_in_exact_fits() {
     write_table(&at.join("t.csv"), 60);
     let line = "fit t.csv --target y";
     let first = json(at, &format!("{line} -o first.posterior"));
-    assert_eq!(first["check"]["on"], "leave-one-out");
+    assert_eq!(first["check"]["on"], "folds");
     assert_eq!(first["check"]["rows"], 60);
     let given =
         json(at, &format!("{line} --method exact --hyperparameters first.posterior -o given.posterior"));

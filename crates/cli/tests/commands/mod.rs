@@ -6,6 +6,7 @@ mod csv_safe;
 mod effects;
 mod few_targets;
 mod folds;
+mod formats;
 mod from_disk;
 mod gaussianised;
 mod label;

@@ -48,7 +48,7 @@ fn table(rows: std::ops::Range<u32>, scale: f64) -> String {
 const FIT: &str = "fit t.csv --target y --set steps=15";
 
 #[test]
-fn rows_of_the_training_are_scored_apart() {
+fn rows_of_the_training_are_named() {
     let folder = folder();
     let at = folder.path();
     json(at, &format!("{FIT} --test-fraction 0.3 --seed 1 -o m.posterior"));
@@ -60,29 +60,30 @@ fn rows_of_the_training_are_scored_apart() {
         (held_out["scored_rows"].as_str(), held_out["rows_trained_on"].as_u64()),
         (Some("held-out"), Some(0))
     );
-    assert_eq!((held_out["n"].as_u64(), held_out.get("training_rows")), (Some(30), None));
+    assert_eq!((held_out["n"].as_u64(), held_out.get("unseen_rows")), (Some(30), None));
 
-    // All rows: 30 that are new to the model, scored as before, and 70 apart.
+    // All rows, and apart the 30 that are new to the model, scored as before.
     let all = json(at, evaluate);
-    assert_eq!((all["n"].as_u64(), all["rows_trained_on"].as_u64()), (Some(30), Some(70)));
-    assert_eq!(all["training_rows"]["n"], 70);
+    assert_eq!((all["n"].as_u64(), all["rows_trained_on"].as_u64()), (Some(100), Some(70)));
+    assert_eq!((&all["scored_rows"], &all["unseen_rows"]["n"]), (&"partly-training".into(), &30.into()));
     // The same rows in another order; sums differ by rounding.
     for key in ["rmse", "nll", "crps"] {
-        let (one, two) = (all[key].as_f64().unwrap(), held_out[key].as_f64().unwrap());
+        let (one, two) = (all["unseen_rows"][key].as_f64().unwrap(), held_out[key].as_f64().unwrap());
         assert!((one - two).abs() <= 1e-12 * two.abs().max(1.0), "{key}: {one} {two}");
-        assert_ne!(all["training_rows"][key], all[key]);
+        assert_ne!(all["unseen_rows"][key], all[key]);
     }
 
     // Another fraction than at the fit takes rows of the training.
     let other = json(at, &format!("{evaluate} --test-fraction 0.6"));
-    let (new, seen) = (other["n"].as_u64().unwrap(), other["rows_trained_on"].as_u64().unwrap());
-    assert!(new + seen == 60 && seen >= 30, "{new} {seen}");
+    let count = |value: &Value| value.as_u64().unwrap();
+    let (new, seen) = (count(&other["unseen_rows"]["n"]), count(&other["rows_trained_on"]));
+    assert!(count(&other["n"]) == 60 && new + seen == 60 && seen >= 30, "{new} {seen}");
     let said = text(at, &format!("{evaluate} --test-fraction 0.6 --report r.html"));
     assert!(said.contains(&format!("{new} rows that the model was not trained on")), "{said}");
-    assert!(said.contains(&format!("{seen} rows that the model was trained on")), "{said}");
+    assert!(said.contains("60 rows, on some of which the model was trained"), "{said}");
     let page = std::fs::read_to_string(at.join("r.html")).unwrap();
     assert!(page.contains(&format!("On {new} held-out rows")), "held-out");
-    assert!(page.contains(&format!("On {seen} rows that the model was trained on")), "trained on");
+    assert!(page.contains("On 60 rows (the model was trained on some of them)"), "trained on");
 
     // Only rows of the training: no score is called held-out.
     json(at, &format!("{FIT} -o all.posterior"));
@@ -226,6 +227,51 @@ fn reading_keeps_to_the_memory_that_was_given() {
     }
 }
 
+/// Rows of three columns that take few values: rows to come equal training rows by chance.
+fn survey(rows: std::ops::Range<usize>) -> String {
+    let row = |i: usize| {
+        let (a, b) = (i * 7919 % 3, i * 104_729 / 13 % 4);
+        format!("{a},{b},{}\n", a + b + usize::from(i * 31 % 7 < 3))
+    };
+    "a,b,y\n".to_string() + &rows.map(row).collect::<String>()
+}
+
+/// All rows are scored, and by scores that a hand computes, where a half of them equal training rows.
+#[test]
+fn rows_that_equal_training_rows_by_chance_are_scored() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    std::fs::write(at.join("t.csv"), survey(0..60)).unwrap();
+    std::fs::write(at.join("new.csv"), survey(60..120)).unwrap();
+    json(at, "fit t.csv --target y --likelihood gaussian --set steps=5 -o m.posterior");
+    let scores = json(at, "evaluate m.posterior new.csv");
+    assert_eq!((&scores["n"], &scores["scored_rows"]), (&60.into(), &"held-out".into()), "{scores}");
+    assert_eq!(scores["rows_trained_on"], 0);
+    assert!(scores["rows_equal_to_training_rows"].as_u64() > Some(30), "{scores}");
+    assert!(!scores["notes"].to_string().contains("trained on"), "{scores}");
+    let found = json(at, "predict m.posterior new.csv");
+    let mean = found["predictions"]["y_mean"].as_array().unwrap();
+    let table = survey(60..120);
+    let truths = table.lines().skip(1).map(|line| line.rsplit(',').next().unwrap().parse::<f64>().unwrap());
+    let squares = truths.zip(mean).map(|(y, mean)| (y - mean.as_f64().unwrap()).powi(2)).sum::<f64>();
+    assert!((scores["rmse"].as_f64().unwrap() - (squares / 60.0).sqrt()).abs() < 1e-6);
+    // The table of the training itself is known, in any order, and so are ten of its rows among fresh ones of many values.
+    let mut lines: Vec<String> = survey(0..60).lines().map(String::from).collect();
+    lines[1..].reverse();
+    std::fs::write(at.join("back.csv"), lines.join("\n")).unwrap();
+    assert_eq!(json(at, "evaluate m.posterior back.csv")["scored_rows"], "training");
+    // The split of a fit is held out for evaluation as well.
+    json(
+        at,
+        "fit t.csv --target y --likelihood gaussian --set steps=5 --test-fraction 0.3 --seed 1 -o p.posterior",
+    );
+    let line = "evaluate p.posterior t.csv --test-fraction 0.3";
+    assert_eq!(json(at, line)["scored_rows"], "held-out");
+    let said = text(at, &format!("{line} --report r.html"));
+    assert!(said.contains("18 rows that the model was not trained on"), "{said}");
+    assert!(std::fs::read_to_string(at.join("r.html")).unwrap().contains("On 18 held-out rows"));
+}
+
 #[test]
 fn processes_are_asked_what_networks_are() {
     let folder = folder();
@@ -233,10 +279,10 @@ fn processes_are_asked_what_networks_are() {
     json(at, &format!("{FIT} --test-fraction 0.3 -o m.posterior"));
     json(at, &format!("{FIT} --test-fraction 0.3 --kernel linear -o other.posterior"));
     // Side by side, on the same rows: those that were left out, whatever else is in the table.
-    for flags in ["--test-fraction 0.3", ""] {
+    for (flags, rows) in [("--test-fraction 0.3", 30), ("", 100)] {
         let scores = json(at, &format!("evaluate m.posterior t.csv --against other.posterior {flags}"));
         let [own, other] = [0, 1].map(|k| scores["models"][k]["scores"]["scores"].clone());
-        assert_eq!((&scores["kind"], &own["n"], &other["n"]), (&"values".into(), &30.into(), &30.into()));
+        assert_eq!((&scores["kind"], &own["n"], &other["n"]), (&"values".into(), &rows.into(), &rows.into()));
         assert_eq!((&own["rmse"], &scores["plain"]["scores"]), (&scores["rmse"], &scores["baseline"]));
         assert!(
             other["rmse"].as_f64() > own["rmse"].as_f64()
@@ -244,7 +290,7 @@ fn processes_are_asked_what_networks_are() {
         );
     }
     let scores = json(at, "evaluate m.posterior t.csv --limit 40");
-    assert_eq!(scores["n"].as_u64().unwrap() + scores["rows_trained_on"].as_u64().unwrap(), 40);
+    assert_eq!(scores["n"], 40);
     // The first rows, quantiles of the function, arrays.
     let first = json(at, "predict m.posterior t.csv --limit 7 --quantiles 0.975 --latent");
     let column = |name: &str| first["predictions"][name].as_array().unwrap().clone();

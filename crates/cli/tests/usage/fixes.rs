@@ -5,7 +5,7 @@ use posterior::notes::fixes::*;
 use std::process::Command;
 
 /// What is recommended where no flag does it, to be repaired with what the commands read tables by.
-const GAPS: [(Fix, &[&str]); 13] = [
+const GAPS: [(Fix, &[&str]); 14] = [
     (EXCLUDE, NO_EXCLUDE),
     (EXCLUDE_COLUMN, NO_EXCLUDE),
     (CATEGORIES, NO_CATEGORIES),
@@ -17,6 +17,7 @@ const GAPS: [(Fix, &[&str]); 13] = [
     (MISSING_INDICATOR, NO_MISSING),
     (UNSEEN_OTHER, &["stream"]),
     (DECIMAL_COMMA, &["forward"]),
+    (DECIMAL_POINT, &["forward"]),
     (ENCODING, &["forward"]),
     (ENCODING_WINDOWS, &["forward"]),
 ];

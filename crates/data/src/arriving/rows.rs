@@ -1,6 +1,6 @@
 //! Lines as rows of a table.
 
-use crate::read::{Delimiter, Dialect, Header};
+use crate::read::{Delimiter, Dialect, Header, read_numbers};
 use crate::{Column, DataError, Table, TextEncoding, TextOptions, Values};
 use csv::ByteRecord;
 use serde::{Deserialize, Serialize};
@@ -52,7 +52,7 @@ impl RowFormat {
     /// # Errors
     /// What is wrong, in words: UTF-16, whose lines do not end with one byte; a delimiter or a decimal mark of JSON.
     pub fn check(&self) -> Result<(), String> {
-        let TextOptions { delimiter, decimal, encoding } = self.text;
+        let TextOptions { delimiter, decimal, encoding, .. } = self.text;
         if matches!(encoding, Some(TextEncoding::Utf16Le | TextEncoding::Utf16Be)) {
             return Err(
                 "lines of UTF-16 cannot be read as they arrive: convert them (iconv -f UTF-16 -t UTF-8)"
@@ -197,12 +197,14 @@ impl RowFormat {
             };
             let values = match numbers {
                 Some(numbers) => Values::Numeric(numbers),
-                None => Values::Text(rows.iter().map(|row| dialect.text(&row[j])).collect()),
+                None => Values::Text(rows.iter().map(|row| Dialect::text(&row[j])).collect()),
             };
             Column { name: name.clone(), values }
         };
         let mut table = Table::new(source, columns.map(column).collect());
         table.index.clone_from(&self.index);
+        table.mark = TextOptions { decimal: self.text.decimal.or(self.text.trained), ..self.text }.mark();
+        read_numbers(&mut table, text);
         table
     }
 

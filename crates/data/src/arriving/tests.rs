@@ -215,6 +215,7 @@ fn lines_are_read_as_it_is_said() {
         delimiter: Some(Delimiter::Semicolon),
         decimal: Some(DecimalMark::Comma),
         encoding: Some(TextEncoding::Windows1252),
+        trained: None,
     };
     let (format, is_row) = RowFormat::of_first(RowKind::Csv, text, b"gr\xf6\xdfe;y", at).unwrap();
     assert_eq!((&format.columns[..], is_row), (&["größe".to_string(), "y".into()][..], false));

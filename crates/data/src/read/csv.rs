@@ -1,7 +1,7 @@
 //! Delimited text. Numbers are parsed in one pass; only columns that turn out to hold text are visited again.
 
 use super::ReadOptions;
-use super::dialect::{Delimiter, Dialect};
+use super::dialect::{Delimiter, Dialect, GuessedDialect};
 use super::encoding::{Decoded, HEAD, decoded, not_utf8, other_bytes};
 use super::header::Header;
 use super::plan::{NUMBER, ReadPlan, room, text_cell};
@@ -32,7 +32,8 @@ pub(super) fn parse(
         return Err(malformed(format!("a line has {} bytes; a table has shorter ones", lines.longest)));
     }
     let head = &bytes[..bytes.len().min(HEAD)];
-    let (dialect, guessed) = Dialect::guess(head, usual, &options.text, path);
+    let guessed = Dialect::guess(head, usual, &options.text, path, || Ok(bytes))?;
+    let GuessedDialect { dialect, mark, notes: guessed } = guessed;
     let mut reader = dialect.reader(bytes);
     let mut record = ByteRecord::new();
     if !reader.read_byte_record(&mut record).map_err(|e| malformed(e.to_string()))? {
@@ -95,7 +96,7 @@ pub(super) fn parse(
             Column { name, values }
         })
         .collect();
-    Ok(Table { notes, index, ..Table::new(path, columns) })
+    Ok(Table { notes, index, mark, ..Table::new(path, columns) })
 }
 
 /// The header that a first record is; whether its first column is an index, the first bytes of the text say.
@@ -218,7 +219,7 @@ fn texts(
             continue;
         }
         for (column, &j) in out.iter_mut().zip(&chosen) {
-            column.push(dialect.text(record.get(j).unwrap_or_default()));
+            column.push(Dialect::text(record.get(j).unwrap_or_default()));
         }
     }
     Ok(out)

@@ -2,6 +2,9 @@
 
 use super::csv::is_missing;
 use super::encoding::{HEAD, TextEncoding};
+use super::marks::{Evidence, Marks, NumberMark};
+use super::quantity::Quantity;
+use crate::DataError;
 use csv::{ByteRecord, Reader, ReaderBuilder};
 use serde::{Deserialize, Serialize};
 use std::io::Read;
@@ -64,11 +67,11 @@ impl Delimiter {
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum DecimalMark {
-    /// A point
+    /// A point; commas stand between thousands
     #[serde(rename = ".", alias = "point")]
     #[cfg_attr(feature = "clap", value(name = ".", alias = "point"))]
     Point,
-    /// A comma; a number with a point is text then
+    /// A comma; points stand between thousands
     #[serde(rename = ",", alias = "comma")]
     #[cfg_attr(feature = "clap", value(name = ",", alias = "comma"))]
     Comma,
@@ -76,8 +79,8 @@ pub enum DecimalMark {
 
 /// How delimited text is read. What is not said is guessed from the first 64 KiB, and the guess stands in the table's notes.
 ///
-/// Numbers with marks between thousands (`1,234.5`, `1.234,5`) are text, whatever is said, and where each comma could be such a mark (`1,234` throughout)
-/// no decimal comma is guessed.
+/// Of the dot and the comma one is the decimal mark of a file and the other stands between thousands (`1,234.5`, `1.234,5`): any cell that can be read in one way only decides for all columns. So does a
+/// column whose numbers below 1,000 have no mark while all others have one before three digits. Where nothing decides, the mark is a decimal mark, and a note names a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 #[serde(default)]
@@ -91,6 +94,10 @@ pub struct TextOptions {
     /// Text encoding [default: detected]
     #[cfg_attr(feature = "clap", arg(long = "set text.encoding", value_enum, value_name = "NAME"))]
     pub encoding: Option<TextEncoding>,
+    /// The decimal mark of a model's training, where it is not said and no cell of the file is certain.
+    #[cfg_attr(feature = "clap", arg(skip))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trained: Option<DecimalMark>,
 }
 
 impl TextOptions {
@@ -100,7 +107,13 @@ impl TextOptions {
             delimiter: self.delimiter.or(before.delimiter),
             decimal: self.decimal.or(before.decimal),
             encoding: self.encoding.or(before.encoding),
+            trained: self.trained.or(before.trained),
         }
+    }
+
+    /// The decimal mark that is not to be looked for.
+    pub(crate) fn mark(&self) -> Option<NumberMark> {
+        self.decimal.map(|decimal| NumberMark { decimal, decided: true })
     }
 }
 
@@ -117,9 +130,9 @@ impl Dialect {
         Self { delimiter, decimal_comma: false }
     }
 
-    /// What is said of a text; the delimiter `usual` and a point where nothing is.
+    /// What is said of a text, or was of the training of a model; the delimiter `usual` and a point where nothing is.
     pub(crate) fn said(said: &TextOptions, usual: Delimiter) -> Self {
-        let decimal_comma = said.decimal == Some(DecimalMark::Comma);
+        let decimal_comma = said.decimal.or(said.trained) == Some(DecimalMark::Comma);
         Self { delimiter: said.delimiter.unwrap_or(usual), decimal_comma }
     }
 
@@ -146,43 +159,62 @@ impl Dialect {
 
     /// Whether a name in a first row is a number.
     pub(crate) fn is_number(self, name: &str) -> bool {
-        self.number(name.as_bytes()).is_some() && !(is_missing(name) && name.parse::<f64>().is_err())
+        let decimal = if self.decimal_comma { DecimalMark::Comma } else { DecimalMark::Point };
+        let marked = || Quantity::read(name, decimal).is_some_and(|found| found.unit.is_empty());
+        let plain = self.number(name.as_bytes()).is_some();
+        plain && !(is_missing(name) && name.parse::<f64>().is_err()) || marked()
     }
 
-    /// A cell of a column of text; None where it is missing. Numbers with a decimal comma are written with a point, as those of columns of numbers are.
-    pub(crate) fn text(self, cell: &[u8]) -> Option<String> {
+    /// A cell of a column of text, as it stands; None where it is missing.
+    pub(crate) fn text(cell: &[u8]) -> Option<String> {
         let text = String::from_utf8_lossy(cell);
         let text = text.trim();
-        if is_missing(text) {
-            return None;
-        }
-        let pointed = with_point(text).filter(|t| self.decimal_comma && t.parse::<f64>().is_ok());
-        Some(pointed.unwrap_or_else(|| text.to_string()))
+        (!is_missing(text)).then(|| text.to_string())
     }
 
-    /// What is said of a text or, failing that, fits its first bytes, which are all of it where there are fewer than [`HEAD`]; `usual` is the delimiter that its name promises. What differs from the usual without having been said
-    /// comes with it in words.
-    pub(crate) fn guess(
+    /// What is said of a text or, failing that, fits its first bytes, which are all of it where there are fewer than [`HEAD`]; `usual` is the delimiter that its name promises. `whole` is the text once more, for
+    /// marks about which the first bytes are not certain.
+    ///
+    /// # Errors
+    /// Those of `whole`.
+    pub(crate) fn guess<R: Read>(
         head: &[u8],
         usual: Delimiter,
         said: &TextOptions,
         path: &Path,
-    ) -> (Self, Option<String>) {
+        whole: impl FnOnce() -> Result<R, DataError>,
+    ) -> Result<GuessedDialect, DataError> {
         let delimiter = said.delimiter.unwrap_or_else(|| guessed_delimiter(head, usual));
-        let decimal_comma = match said.decimal {
-            Some(mark) => mark == DecimalMark::Comma,
-            None => delimiter != Delimiter::Comma && guessed_comma(&first_records(head, delimiter)),
-        };
+        let records = first_records(head, delimiter);
+        let rows = if records.len() > 1 { &records[1..] } else { &records[..] };
+        let (mut mark, mut note) = (said.mark(), None);
+        if mark.is_none() {
+            let mut marks = Marks::default();
+            rows.iter().for_each(|row| marks.see_all(row));
+            let open = matches!(marks.evidence(), Evidence::Likely(_) | Evidence::None(_));
+            if open && head.len() >= HEAD {
+                let rows =
+                    Self::of(delimiter).reader(whole()?).into_byte_records().skip(1).map_while(Result::ok);
+                marks = Marks::default();
+                rows.for_each(|row| marks.see_all(&row));
+            }
+            let names = records.first().into_iter().flatten();
+            let names: Vec<String> =
+                names.map(|name| String::from_utf8_lossy(name).trim().to_string()).collect();
+            (mark, note) = marks.decide(said.trained, &names, path);
+        }
+        let decimal_comma = mark.is_some_and(|mark| mark.decimal == DecimalMark::Comma);
         let mut words = Vec::new();
         if said.delimiter.is_none() && delimiter != usual {
             words.push(format!("cells are separated by {}", delimiter.in_words()));
         }
-        if said.decimal.is_none() && decimal_comma {
+        if said.decimal.is_none() && decimal_comma && mark.is_some_and(|mark| mark.decided) {
             let begin = if words.is_empty() { "decimals are separated" } else { "decimals" };
             words.push(format!("{begin} by a comma"));
         }
-        let note = (!words.is_empty()).then(|| format!("{}: {}", path.display(), words.join(", ")));
-        (Self { delimiter, decimal_comma }, note)
+        let words = (!words.is_empty()).then(|| format!("{}: {}", path.display(), words.join(", ")));
+        let notes = words.into_iter().chain(note).collect();
+        Ok(GuessedDialect { dialect: Self { delimiter, decimal_comma }, mark, notes })
     }
 
     /// The records that a decision from the first bytes looks at, the header among them.
@@ -191,8 +223,15 @@ impl Dialect {
     }
 }
 
+/// A dialect, with what was decided without having been said, in words.
+pub(crate) struct GuessedDialect {
+    pub(crate) dialect: Dialect,
+    pub(crate) mark: Option<NumberMark>,
+    pub(crate) notes: Vec<String>,
+}
+
 /// The number with its comma as a point; None where it has a point, or commas in other numbers than one.
-fn with_point(text: &str) -> Option<String> {
+pub(super) fn with_point(text: &str) -> Option<String> {
     let one = text.matches(',').count() == 1 && !text.contains('.');
     one.then(|| text.replacen(',', ".", 1))
 }
@@ -262,53 +301,15 @@ fn guessed_delimiter(head: &[u8], usual: Delimiter) -> Delimiter {
     best.map_or(usual, |split| split.delimiter)
 }
 
-/// Whether numbers have a decimal comma: some column holds such numbers and nothing else, no number has a point, and not all commas could stand between thousands.
-fn guessed_comma(records: &[ByteRecord]) -> bool {
-    let rows = if records.len() > 1 { &records[1..] } else { records };
-    let comma = Dialect { delimiter: Delimiter::Semicolon, decimal_comma: true };
-    let width = rows.iter().map(ByteRecord::len).max().unwrap_or(0);
-    let (mut found, mut clear) = (vec![false; width], vec![false; width]);
-    let mut spoilt = vec![false; width];
-    for (j, cell) in rows.iter().flat_map(|row| row.iter().enumerate()) {
-        let Ok(text) = std::str::from_utf8(cell) else {
-            spoilt[j] = true;
-            continue;
-        };
-        let text = text.trim();
-        if text.contains('.') && text.parse::<f64>().is_ok() {
-            return false;
-        }
-        match comma.number(cell) {
-            None => spoilt[j] = true,
-            Some(_) if text.contains(',') => {
-                found[j] = true;
-                clear[j] |= !maybe_thousands(text);
-            }
-            Some(_) => {}
-        }
-    }
-    let good = || (0..width).filter(|j| found[*j] && !spoilt[*j]);
-    good().any(|j| clear[j])
-}
-
-/// `1,234`: one to three digits that do not begin with 0, and three behind the comma.
-fn maybe_thousands(text: &str) -> bool {
-    let text = text.trim_start_matches(['+', '-']);
-    let Some((before, after)) = text.split_once(',') else { return false };
-    let digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
-    (1..=3).contains(&before.len())
-        && after.len() == 3
-        && digits(before)
-        && digits(after)
-        && !before.starts_with('0')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn guess(text: &str, usual: Delimiter) -> (Delimiter, bool) {
-        let (found, _) = Dialect::guess(text.as_bytes(), usual, &TextOptions::default(), Path::new("t"));
+        let head = text.as_bytes();
+        let found = Dialect::guess(head, usual, &TextOptions::default(), Path::new("t"), || Ok(head))
+            .unwrap()
+            .dialect;
         (found.delimiter, found.decimal_comma)
     }
 
@@ -346,15 +347,20 @@ mod tests {
     }
 
     #[test]
-    fn commas_that_may_stand_between_thousands_are_not_guessed() {
+    fn commas_are_decimal_where_no_cell_says_otherwise() {
         use Delimiter::Comma;
         for (cells, expected) in [
             (["3,14", "2,71"], true),
-            (["1,234", "5,678"], false),
+            (["1,234", "5,678"], true),
+            (["1,234", "678"], false),
+            (["1,234", "$678"], false),
+            (["$1,234", "$5,678"], false),
+            (["1.234", "678"], true),
+            (["1.234", "5678"], false),
             (["1,234", "0,678"], true),
             (["1,234", "5,67"], true),
             (["1,234,567", "5,67"], false),
-            (["1.234,5", "5,67"], false),
+            (["1.234,5", "5,67"], true),
             (["3.14", "2,71"], false),
             (["-1,5e-3", "+2,5"], true),
             (["red, blue", "2,5"], false),
@@ -384,12 +390,10 @@ mod tests {
             assert_eq!(comma.number(cell.as_bytes()), value, "{cell}");
         }
         assert!(comma.number(b"NA").is_some_and(f64::is_nan));
-        assert_eq!(comma.text(b"3,14").as_deref(), Some("3.14"));
-        assert_eq!(comma.text(b"a,b").as_deref(), Some("a,b"));
-        assert_eq!(comma.text(b" NA "), None);
+        assert_eq!(Dialect::text(b" 3,14 ").as_deref(), Some("3,14"));
+        assert_eq!(Dialect::text(b" NA "), None);
         let point = Dialect::of(Delimiter::Comma);
         assert_eq!(point.number(b"3,14"), None);
-        assert_eq!(point.text(b"3,14").as_deref(), Some("3,14"));
         for cell in ["1,234.5", "5 %"] {
             assert_eq!(point.number(cell.as_bytes()), None, "{cell}");
         }
@@ -402,6 +406,7 @@ mod tests {
             delimiter: Some(Delimiter::Semicolon),
             decimal: Some(DecimalMark::Comma),
             encoding: Some(TextEncoding::Utf16Le),
+            trained: None,
         };
         let text = serde_json::to_string(&said).unwrap();
         assert_eq!(text, r#"{"delimiter":";","decimal":",","encoding":"utf-16le"}"#);

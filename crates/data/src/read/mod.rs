@@ -8,25 +8,31 @@ mod encoding;
 mod format;
 mod header;
 mod json_lines;
+mod marks;
 pub(crate) mod npy_header;
+mod numbers;
 mod numpy;
 pub(crate) mod parquet;
 mod parquet_schema;
 mod plan;
+mod quantity;
 mod several;
-mod times;
+pub(crate) mod times;
 mod workbook;
 mod xlsx;
 
-pub(crate) use dialect::Dialect;
 pub use dialect::{DecimalMark, Delimiter, TextOptions};
+pub(crate) use dialect::{Dialect, GuessedDialect};
 pub use encoding::TextEncoding;
-pub(crate) use encoding::{HEAD, decoded_stream, not_utf8, other_bytes};
+pub(crate) use encoding::{Decoded, HEAD, decoded_stream, not_utf8, other_bytes};
 pub(crate) use format::{Format, Named, is_standard_input, split_array_name};
 pub use format::{is_table_name, split_part_name};
 pub(crate) use header::{Header, index_note};
+pub use marks::NumberMark;
+pub(crate) use numbers::{is_absent, read_numbers, texts_mark};
 pub(crate) use plan::text_cell;
-pub(crate) use several::{aligned, as_text, no_files};
+pub(crate) use quantity::Quantity;
+pub(crate) use several::{aligned, as_text, no_files, unlike};
 pub use several::{read_tables, source_of};
 
 use crate::{DataError, Table};
@@ -128,7 +134,7 @@ fn parse_as(
         bytes = gunzip(&bytes, path, options)?;
     }
     let format = if let Named::As(format, _) = named { format } else { Format::of_content(&bytes) };
-    let table = match format {
+    let mut table = match format {
         Format::Delimited(usual) => csv::parse(bytes, path, usual, options, text_columns),
         Format::JsonLines => json_lines::parse(bytes, path, options, text_columns),
         Format::Parquet => guarded(path, "Parquet", || parquet::parse(bytes, path, options)),
@@ -139,6 +145,11 @@ fn parse_as(
     if table.rows() == 0 {
         return Err(DataError::NoRows { path: path.into() });
     }
+    // Files of kinds of their own have numbers in texts only where someone wrote them so.
+    if !matches!(format, Format::Delimited(_)) {
+        texts_mark(&mut table, text_columns, &options.text);
+    }
+    read_numbers(&mut table, text_columns);
     Ok(table)
 }
 

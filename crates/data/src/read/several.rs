@@ -3,8 +3,8 @@
 //! The first file says what the columns are called and in which order they stand; the others have the same, in any order. A column that is text in one file is text in all of them,
 //! with the cells as they stand, so that the result is that of one file with all rows.
 
-use super::{ReadOptions, read_table, read_with_text};
-use crate::error::{listed, quoted};
+use super::{DecimalMark, NumberMark, ReadOptions, read_table, read_with_text};
+use crate::error::listed;
 use crate::table::TableFile;
 use crate::{Column, DataError, Table, Values};
 use std::path::{Path, PathBuf};
@@ -19,17 +19,25 @@ pub fn read_tables(files: &[PathBuf], options: &ReadOptions) -> Result<Table, Da
     match files {
         [] => Err(no_files()),
         [path] => read_table(path, options),
-        _ => match put_together(files, options, &[])? {
-            CombinedFiles::Table(table) => Ok(table),
-            CombinedFiles::Mixed(text_columns) => match put_together(files, options, &text_columns)? {
-                CombinedFiles::Table(table) => Ok(table),
-                // Every column that is text anywhere was read as text.
-                CombinedFiles::Mixed(columns) => Err(DataError::DoNotMatch {
-                    path: source_of(files),
-                    reason: format!("{} changed while the files were read; begin again", quoted(&columns)),
-                }),
-            },
-        },
+        _ => {
+            let (mut options, mut text) = (*options, Vec::new());
+            loop {
+                match put_together(files, &options, &text)? {
+                    CombinedFiles::Table(table) => return Ok(table),
+                    CombinedFiles::Mixed(columns) if text.is_empty() => text = columns,
+                    CombinedFiles::Unlike(mark) if options.text.trained.is_none() => {
+                        options.text.trained = Some(mark);
+                    }
+                    // Every column that is text anywhere was read as text, every number under one mark.
+                    CombinedFiles::Mixed(_) | CombinedFiles::Unlike(_) => {
+                        return Err(DataError::DoNotMatch {
+                            path: source_of(files),
+                            reason: "they changed while they were read; begin again".into(),
+                        });
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -97,6 +105,8 @@ enum CombinedFiles {
     Table(Table),
     /// Columns that are text in some files only.
     Mixed(Vec<String>),
+    /// The decimal mark that some files decide and others leave open.
+    Unlike(DecimalMark),
 }
 
 fn put_together(
@@ -106,12 +116,14 @@ fn put_together(
 ) -> Result<CombinedFiles, DataError> {
     let mut whole: Option<Table> = None;
     let mut mixed: Vec<String> = Vec::new();
+    let mut marks = Vec::new();
     for path in files {
         let held = whole.as_ref().map_or(0, Table::memory);
         // What is left; a file that is itself larger is told the limit that was given.
         let left = ReadOptions { memory_limit: options.memory_limit.saturating_sub(held), ..*options };
         let mut table = read_with_text(path, &left, text_columns).map_err(|e| of_all(e, files, options))?;
         table.columns.iter_mut().filter(|c| text_columns.contains(&c.name)).for_each(as_text);
+        marks.extend(table.mark);
         let Some(all) = &mut whole else {
             table.files = vec![TableFile { path: path.clone(), first_row: 0 }];
             table.source = source_of(files);
@@ -131,6 +143,8 @@ fn put_together(
         }
         all.files.push(TableFile { path: path.clone(), first_row: all.rows() });
         all.notes.extend(table.notes);
+        all.mark = all.mark.or(table.mark);
+        all.join_written(table.written, &own)?;
         for (column, more) in all.columns.iter_mut().zip(own.columns) {
             match (&mut column.values, more.values) {
                 (Values::Numeric(values), Values::Numeric(more)) => values.extend(more),
@@ -153,11 +167,20 @@ fn put_together(
             }
         }
     }
+    if let Some(mark) = unlike(&marks) {
+        return Ok(CombinedFiles::Unlike(mark));
+    }
     match whole {
         Some(table) if mixed.is_empty() => Ok(CombinedFiles::Table(table)),
         Some(_) => Ok(CombinedFiles::Mixed(mixed)),
         None => Err(no_files()),
     }
+}
+
+/// The decimal mark that some files decide, where others could be read in either way.
+pub(crate) fn unlike(marks: &[NumberMark]) -> Option<DecimalMark> {
+    let decided = marks.iter().find(|mark| mark.decided)?;
+    marks.iter().any(|mark| !mark.decided).then_some(decided.decimal)
 }
 
 /// Numbers of a file that declares them as such, written as numbers are.

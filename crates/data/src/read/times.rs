@@ -37,17 +37,17 @@ pub(super) fn julian(words: &[u32]) -> i128 {
 }
 
 /// `2021-03-04` for days from 1970; None outside of the years -9999 to 9999.
-pub(super) fn date(days: i32) -> Option<String> {
+pub(crate) fn date(days: i32) -> Option<String> {
     universal(i128::from(days) * NANOS_PER_DAY).map(|at| at.date().to_string())
 }
 
 /// `2021-03-04T05:06:07`, with as many decimal places of the second as it has, for nanoseconds from 1970; None outside of the years -9999 to 9999.
-pub(super) fn instant(nanos: i128) -> Option<String> {
+pub(crate) fn instant(nanos: i128) -> Option<String> {
     universal(nanos).map(|at| at.to_string())
 }
 
 /// `05:06:07`, with decimal places as above, for nanoseconds from midnight; None outside of a day.
-pub(super) fn time(nanos: i128) -> Option<String> {
+pub(crate) fn time(nanos: i128) -> Option<String> {
     (0..NANOS_PER_DAY).contains(&nanos).then(|| universal(nanos).map(|at| at.time().to_string()))?
 }
 

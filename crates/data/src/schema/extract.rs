@@ -2,6 +2,7 @@
 
 use super::notes::describe;
 use super::{Feature, Missing, MissingTarget, Notes, Reading, Schema, Unseen};
+use crate::read::is_absent;
 use crate::{Column, DataError, Table};
 use faer::Mat;
 use std::collections::HashMap;
@@ -70,6 +71,7 @@ impl Schema {
         with_target: bool,
     ) -> Result<Extracted, DataError> {
         self.require_columns(table, with_target)?;
+        self.check_units(table, with_target)?;
         let path = || table.source.clone();
         let mut taken = Rows { table, rows, keep: vec![true; rows.len()], notes: Notes::default() };
         // A row that is left out for want of a target may have any cells.
@@ -150,6 +152,7 @@ impl Schema {
 
     fn require_columns(&self, table: &Table, with_target: bool) -> Result<(), DataError> {
         let features = self.features.iter().map(Feature::column);
+        let features = features.filter(|column| self.groups.as_deref() != Some(*column));
         let targets = std::iter::once(&self.target).chain(&self.further_targets);
         let sides = targets.chain(&self.noise).filter(|_| with_target);
         let sides = sides.chain(&self.exposure);
@@ -165,6 +168,28 @@ impl Schema {
         Err(DataError::NoSuchColumn { path: table.source.clone(), missing, known: table.names() })
     }
 
+    /// Refuses cells in other units than those of training.
+    fn check_units(&self, table: &Table, with_target: bool) -> Result<(), DataError> {
+        let numbers =
+            self.features.iter().filter(|f| matches!(f, Feature::Number { .. })).map(Feature::column);
+        let targets = std::iter::once(&self.target).chain(&self.noise);
+        let sides = targets.filter(|_| with_target).chain(&self.exposure).map(String::as_str);
+        for name in numbers.chain(sides) {
+            let known = self.units.get(name);
+            let Some(written) = table.written.get(name).filter(|own| Some(&own.unit) != known) else {
+                continue;
+            };
+            let (row, text) = written.first();
+            let expected = match known {
+                Some(unit) => format!("in {unit}, as in training"),
+                None => "a number without a unit, as in training".into(),
+            };
+            let (path, column) = (table.source.clone(), name.to_string());
+            return Err(DataError::NotAsInTraining { path, row, column, text, expected });
+        }
+        Ok(())
+    }
+
     /// Columns of 0 and 1: whether a cell is each of the categories, or missing, where these features stand for.
     fn indicator_columns(
         &self,
@@ -172,7 +197,12 @@ impl Schema {
         features: &[Feature],
     ) -> Result<Vec<Vec<f64>>, DataError> {
         let Some(name) = features.first().map(Feature::column) else { return Ok(Vec::new()) };
-        let column = taken.table.column(name)?;
+        let Ok(column) = taken.table.column(name) else {
+            // Groups that nobody knows: others than those of training.
+            taken.notes.unseen_categories += taken.rows.len();
+            return Ok(vec![vec![0.0; taken.rows.len()]; features.len()]);
+        };
+        let column = &*taken.table.as_written(column);
         let absent = features.iter().position(|f| matches!(f, Feature::Absent { .. }));
         let mut places: HashMap<&str, usize> = HashMap::new();
         for (j, feature) in features.iter().enumerate() {
@@ -191,7 +221,8 @@ impl Schema {
             if numeric && let Ok(value) = text.parse::<f64>() {
                 text = value.to_string();
             }
-            let place = match (text.is_empty(), places.get(text.as_str())) {
+            let gap = text.is_empty() || places.is_empty() && is_absent(&text);
+            let place = match (gap, places.get(text.as_str())) {
                 (true, _) if absent.is_some() => absent,
                 // Of a column of numbers these are not its only features: a gap was seen to there.
                 (true, _) if places.is_empty() => None,

@@ -1,13 +1,20 @@
 //! What the rows of training teach about columns, all at once or part by part.
 
 use super::reading::Reading;
+use super::seen::{open_date, open_dates};
 use super::sketch::{ColumnKind, ColumnSketch};
 use super::time::{Cycle, TimeForm, Wave};
 use super::{Feature, Missing, MissingTarget, Schema, Selection};
-use crate::error::listed;
-use crate::{DataError, Table};
+use crate::error::{first_items, listed, short};
+use crate::read::is_absent;
+use crate::{Column, DataError, DecimalMark, Table, Values};
 use posterior_notes::fixes::{CATEGORIES, CATEGORIES_COLUMN, EXCLUDE_COLUMN};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+
+/// Cells of 0 and 1 that groups may become, 8 bytes each; more groups are no feature.
+const MOST_GROUP_CELLS: usize = 4_000_000;
 
 /// What was learned.
 pub(crate) enum Learned {
@@ -23,8 +30,13 @@ pub(crate) struct Learner<'a> {
     target: String,
     noise: Option<String>,
     exposure: Option<String>,
+    groups: Option<String>,
     calendar: Vec<String>,
     columns: Vec<(String, ColumnSketch)>,
+    decimal: Option<DecimalMark>,
+    units: BTreeMap<String, String>,
+    /// What dates of any column begin with where their cells decide.
+    orders: BTreeSet<TimeForm>,
 }
 
 impl<'a> Learner<'a> {
@@ -33,9 +45,11 @@ impl<'a> Learner<'a> {
     /// # Errors
     /// [`DataError::NoSuchColumn`] listing all missing columns at once, [`DataError::Role`].
     pub(crate) fn new(table: &Table, selection: &'a Selection) -> Result<Self, DataError> {
-        let Selection { features, noise, exposure, categories, exclude, index, calendar, .. } = selection;
+        let Selection {
+            features, noise, exposure, categories, exclude, index, calendar, groups, time, ..
+        } = selection;
         let asked = std::iter::once(&selection.target).chain(features.iter().flatten());
-        let asked = asked.chain(noise).chain(exposure).chain(categories);
+        let asked = asked.chain(noise).chain(exposure).chain(categories).chain(groups).chain(time);
         let asked = asked.chain(exclude).chain(index).chain(calendar);
         let missing: Vec<String> = asked.filter(|n| table.column(n).is_err()).cloned().collect();
         if !missing.is_empty() {
@@ -51,6 +65,7 @@ impl<'a> Learner<'a> {
         let noise = noise.as_ref().map(resolve).transpose()?;
         let exposure = exposure.as_ref().map(resolve).transpose()?;
         let index = index.as_ref().map(resolve).transpose()?;
+        let groups = groups.as_ref().map(resolve).transpose()?;
         let (categories, exclude, calendar) = (all(categories)?, all(exclude)?, all(calendar)?);
         let role =
             |column: &String, role: &str| DataError::Role { column: column.clone(), role: role.into() };
@@ -98,17 +113,31 @@ impl<'a> Learner<'a> {
             return Err(role(&target, "the only column; a model needs at least one feature"));
         }
         let sketch = |name: String| {
-            let sketch = ColumnSketch::new(categories.contains(&name));
+            let sketch = ColumnSketch::new(categories.contains(&name) || groups.as_ref() == Some(&name));
             (name, sketch)
         };
         let columns = chosen.into_iter().map(sketch).collect();
-        Ok(Self { selection, source: table.source.clone(), target, noise, exposure, calendar, columns })
+        let (source, decimal) = (table.source.clone(), table.mark.map(|mark| mark.decimal));
+        let (units, orders) = (BTreeMap::new(), BTreeSet::new());
+        Ok(Self {
+            selection,
+            source,
+            target,
+            noise,
+            exposure,
+            groups,
+            calendar,
+            columns,
+            decimal,
+            units,
+            orders,
+        })
     }
 
     /// Takes rows of a part into account, whose first row is the `first_row`-th of its file, from 0.
     ///
     /// # Errors
-    /// [`DataError::NoSuchColumn`].
+    /// [`DataError::NoSuchColumn`], [`DataError::SeveralUnits`].
     pub(crate) fn see(&mut self, table: &Table, rows: &[usize], first_row: usize) -> Result<(), DataError> {
         // Rows that are left out teach nothing.
         let target = table.column(&self.target)?;
@@ -121,7 +150,29 @@ impl<'a> Learner<'a> {
         let rows: Vec<usize> =
             rows.into_iter().filter(|row| !drop || columns.iter().all(|c| !c.is_missing(*row))).collect();
         for ((_, sketch), column) in self.columns.iter_mut().zip(columns) {
-            sketch.see(column, &rows, (&table.source, first_row));
+            // Categories are told apart by all that stands in their cells.
+            let column = if sketch.takes_texts() { table.as_written(column) } else { Cow::Borrowed(column) };
+            sketch.see(&column, &rows, (&table.source, first_row));
+        }
+        if self.columns.iter().any(|(_, sketch)| sketch.open_order().is_some()) {
+            self.orders.extend(table.columns.iter().filter_map(date_order));
+        }
+        self.see_units(table, first_row)
+    }
+
+    /// Takes the units of the columns that have a role into account.
+    fn see_units(&mut self, table: &Table, first_row: usize) -> Result<(), DataError> {
+        let features = self.columns.iter().filter(|(_, sketch)| !sketch.takes_texts()).map(|(name, _)| name);
+        let sides = [Some(&self.target), self.noise.as_ref(), self.exposure.as_ref()];
+        for name in features.chain(sides.into_iter().flatten()) {
+            let Some(written) = table.written.get(name) else { continue };
+            let unit = self.units.entry(name.clone()).or_insert_with(|| written.unit.clone());
+            if *unit != written.unit {
+                let (row, text) = written.first();
+                let units = [unit.clone(), written.unit.clone()].into();
+                let (path, column) = (table.source.clone(), name.clone());
+                return Err(DataError::SeveralUnits { path, row: first_row + row, column, text, units });
+            }
         }
         Ok(())
     }
@@ -129,7 +180,7 @@ impl<'a> Learner<'a> {
     /// What the columns are.
     ///
     /// # Errors
-    /// [`DataError::NotANumber`], [`DataError::NotADate`], [`DataError::DayOrMonth`], [`DataError::SeveralForms`], [`DataError::ManyCategories`]; [`DataError::Role`] where no feature is left.
+    /// [`DataError::NotANumber`], [`DataError::NotADate`], [`DataError::SeveralUnits`], [`DataError::SeveralForms`], [`DataError::ManyCategories`]; [`DataError::Role`] where no feature is left.
     pub(crate) fn finish(self) -> Result<Learned, DataError> {
         let mixed = self.columns.iter().filter(|(_, sketch)| sketch.mixed());
         let mixed: Vec<String> = mixed.map(|(name, _)| name.clone()).collect();
@@ -140,8 +191,18 @@ impl<'a> Learner<'a> {
         let mut features = Vec::new();
         let mut said = Said::default();
         let only = self.columns.len() == 1 || self.selection.features.is_some();
+        let decided = self.orders.first().copied().filter(|_| self.orders.len() == 1);
+        let order = self.selection.date_order.or(decided);
+        let mut date_order = order;
         for (column, sketch) in &self.columns {
-            let kind = sketch.kind(column, &self.source, self.selection.date_order)?;
+            let kind = sketch.kind(column, &self.source, order)?;
+            let missing_cells = sketch.missing(&kind);
+            if let (Some(text), ColumnKind::Time(form)) = (sketch.open_order(), &kind) {
+                if order.is_none() {
+                    said.open_dates.push(open_date(&short(text), column, *form));
+                }
+                date_order = Some(*form);
+            }
             let mean = sketch.mean(&kind);
             let number =
                 |reading: Reading, mean: f64| Feature::Number { column: column.clone(), reading, mean };
@@ -162,11 +223,16 @@ impl<'a> Learner<'a> {
                     features.push(number(Reading::Flag, mean));
                 }
                 ColumnKind::Time(form) => {
-                    said.times.push(format!("{column} ({})", form.name()));
+                    let seasonal = sketch.is_seasonal(form);
+                    let place = if seasonal { ", with seasons" } else { "" };
+                    said.times.push(format!("{} ({}{place})", short(column), form.name()));
                     features.push(number(Reading::Time { form }, mean));
-                    let cycles = Cycle::ALL.into_iter().filter(|_| calendar).filter(|cycle| match form {
-                        TimeForm::Clock => *cycle == Cycle::Day,
-                        _ => *cycle != Cycle::Day || sketch.hours(),
+                    let cycles = Cycle::ALL.into_iter().filter(|cycle| match form {
+                        TimeForm::Clock => calendar && *cycle == Cycle::Day,
+                        TimeForm::Month | TimeForm::Quarter => {
+                            (calendar || seasonal) && *cycle == Cycle::Year
+                        }
+                        _ => calendar && (*cycle != Cycle::Day || sketch.hours()),
                     });
                     // The centre of the circle is as far from every time as from any other.
                     let waves =
@@ -183,18 +249,22 @@ impl<'a> Learner<'a> {
                 }
                 ColumnKind::Categories => {
                     let categories = sketch.categories();
-                    if !self.selection.categories.contains(column) {
+                    let of_groups = self.groups.as_ref() == Some(column);
+                    if of_groups && categories.len() * sketch.present() > MOST_GROUP_CELLS {
+                        continue;
+                    }
+                    if !self.selection.categories.contains(column) && !of_groups {
                         said.categories.push(format!("{column} ({})", categories.len()));
                     }
                     let feature = |category| Feature::Category { column: column.clone(), category };
                     features.extend(categories.into_iter().map(feature));
-                    if sketch.missing() > 0 && matches!(missing, Missing::Category | Missing::Indicator) {
+                    if missing_cells > 0 && matches!(missing, Missing::Category | Missing::Indicator) {
                         features.push(Feature::Absent { column: column.clone() });
                     }
                     continue;
                 }
             }
-            if sketch.missing() > 0 && missing == Missing::Indicator {
+            if missing_cells > 0 && missing == Missing::Indicator {
                 features.push(Feature::Absent { column: column.clone() });
             }
         }
@@ -210,8 +280,9 @@ impl<'a> Learner<'a> {
             let role = "the name of two features, one of them made of another column's cells; rename it";
             return Err(DataError::Role { column: pair[0].clone(), role: role.into() });
         }
-        let Selection { missing_target, unseen, date_order, .. } = *self.selection;
-        let Self { target, noise, exposure, .. } = self;
+        let Selection { missing_target, unseen, .. } = *self.selection;
+        let Self { target, noise, exposure, groups, decimal, units, .. } = self;
+        let groups = groups.filter(|own| features.iter().any(|feature| feature.column() == own));
         let notes = said.sentences();
         Ok(Learned::Schema(Schema {
             target,
@@ -219,14 +290,47 @@ impl<'a> Learner<'a> {
             features,
             noise,
             exposure,
+            groups,
             missing,
             missing_target,
             unseen,
             date_order,
+            decimal,
+            units,
             notes,
         }))
     }
 }
+
+/// What the dates of a column begin with, where all its cells are dates and some cell decides.
+fn date_order(column: &Column) -> Option<TimeForm> {
+    let Values::Text(cells) = &column.values else { return None };
+    let mut fits = [true; 2];
+    for text in cells.iter().flatten().filter(|text| !is_absent(text)) {
+        let own = TimeForm::orders(text);
+        fits = [fits[0] && own[0], fits[1] && own[1]];
+        if fits == [false; 2] {
+            return None;
+        }
+    }
+    match fits {
+        [true, false] => Some(TimeForm::DayFirst),
+        [false, true] => Some(TimeForm::MonthFirst),
+        _ => None,
+    }
+}
+
+/// What dates of a table begin with where cells of some column decide, and those of no other contradict.
+pub(crate) fn table_order(table: &Table) -> Option<TimeForm> {
+    let orders: BTreeSet<TimeForm> = table.columns.iter().filter_map(date_order).collect();
+    orders.first().copied().filter(|_| orders.len() == 1)
+}
+
+/// How notes begin on what only the user knows.
+pub(super) const OPEN: [&str; 2] = [
+    "dates may begin with the day or with the month, and no cell decides",
+    "left out, as nearly every row has another text",
+];
 
 /// What columns were taken for, where nobody had said it.
 #[derive(Default)]
@@ -234,6 +338,8 @@ struct Said {
     categories: Vec<String>,
     flags: Vec<String>,
     times: Vec<String>,
+    /// Dates of which nothing said whether they begin with the day or with the month.
+    open_dates: Vec<String>,
     identifiers: Vec<String>,
     row_numbers: Vec<String>,
 }
@@ -245,10 +351,12 @@ impl Said {
         [
             sentence(&self.categories, "text taken as categories: "),
             sentence(&self.flags, "true and false taken as 1 and 0: "),
-            sentence(&self.times, "dates and times taken as days since 1970: "),
+            (!self.times.is_empty())
+                .then(|| format!("dates and times taken as days since 1970: {}", first_items(&self.times))),
+            (!self.open_dates.is_empty()).then(|| open_dates(&self.open_dates)),
             sentence(
                 &self.identifiers,
-                &format!("left out, as nearly every row has another text ({CATEGORIES_COLUMN} keeps one): "),
+                &format!("{} ({CATEGORIES_COLUMN} keeps one): ", OPEN[1]),
             ),
             sentence(
                 &self.row_numbers,

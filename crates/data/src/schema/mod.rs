@@ -4,29 +4,35 @@
 //! |---|---|
 //! | `sketch` | what a column looks like: numbers, true and false, dates, categories, names of rows |
 //! | `learn` | roles and sketches become a [`Schema`], from a whole table or from its parts |
-//! | `reading`, `time` | cells as numbers: [`Reading`], [`TimeForm`] |
+//! | `reading`, `time`, `words` | cells as numbers: [`Reading`], [`TimeForm`] |
+//! | `seen` | dates of a column for people: [`ColumnDates`] |
 //! | `extract` | rows as a model sees them: [`Extracted`] |
 //! | `notes` | what was found and done: [`Notes`] |
 
 mod extract;
+mod hints;
 mod learn;
 mod notes;
 mod reading;
+mod seen;
 mod sketch;
 mod time;
+mod words;
 
 pub use extract::Extracted;
-pub(crate) use learn::{Learned, Learner};
+pub(crate) use learn::{Learned, Learner, table_order};
 pub use notes::Notes;
 pub(crate) use notes::{Described, describe};
 pub use reading::Reading;
 pub(crate) use reading::numbers;
+pub use seen::{ColumnDates, dates_of};
 pub(crate) use sketch::ColumnSketch;
 pub use time::{Cycle, TimeForm, Wave};
 
-use crate::{DataError, Table};
+use crate::{DataError, DecimalMark, Table, TextOptions};
 use faer::MatRef;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// What to do with missing cells of features.
@@ -64,11 +70,11 @@ pub enum MissingTarget {
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Unseen {
-    /// An error that names the cell
-    #[default]
-    Error,
     /// They are none of the known categories
+    #[default]
     Other,
+    /// An error that names the cell
+    Error,
 }
 
 /// What the user asks for.
@@ -106,6 +112,14 @@ pub struct Selection {
     #[cfg_attr(feature = "clap", arg(long, value_name = "A,B", value_delimiter = ','))]
     #[serde(default)]
     pub calendar: Vec<String>,
+    /// Column of groups (patients, houses): rows of one are kept together wherever some are left out, and new groups are expected. Unless features are named it is a feature of its own kind, categories of which new rows may have others, or not have the column at all.
+    #[cfg_attr(feature = "clap", arg(skip))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups: Option<String>,
+    /// Column of times: rows that are left out are newer than all that train
+    #[cfg_attr(feature = "clap", arg(skip))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
     /// Order of dates such as 3/4/2021, where no cell tells
     #[cfg_attr(feature = "clap", arg(long, value_enum, value_name = "FORM"))]
     #[serde(default)]
@@ -166,15 +180,24 @@ pub struct Schema {
     /// The column of the exposures in which counts were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exposure: Option<String>,
+    /// The column of groups, where it is a feature: a new table may have others or lack the column.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups: Option<String>,
     /// What to do with missing cells of features.
     pub missing: Missing,
     /// What to do with rows that have no target.
     pub missing_target: MissingTarget,
     /// What to do with categories that training had not.
     pub unseen: Unseen,
-    /// How dates such as 3/4/2021 are meant, where that was said.
+    /// How dates such as 3/4/2021 are meant, where there are some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub date_order: Option<TimeForm>,
+    /// The decimal mark of the training's texts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decimal: Option<DecimalMark>,
+    /// The units of columns whose cells have one. Cells with another are refused, cells without any are taken as they stand.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub units: BTreeMap<String, String>,
     /// What columns were taken for, where nobody had said it, in sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -192,6 +215,8 @@ impl Selection {
             (self.exposure.is_some(), "--exposure"),
             (!self.categories.is_empty(), "--categories"),
             (!self.calendar.is_empty(), "--calendar"),
+            (self.groups.is_some(), "--groups"),
+            (self.time.is_some(), "--time"),
             (self.date_order.is_some(), "--date-order"),
             (self.missing != none.missing, "--missing"),
             (self.missing_target != none.missing_target, "--missing-target"),
@@ -233,10 +258,13 @@ impl Schema {
             features,
             noise: None,
             exposure: None,
+            groups: None,
             missing: Missing::default(),
             missing_target: MissingTarget::default(),
             unseen: Unseen::default(),
             date_order: None,
+            decimal: None,
+            units: BTreeMap::new(),
             notes: Vec::new(),
         }
     }
@@ -247,7 +275,7 @@ impl Schema {
     ///
     /// # Errors
     /// [`DataError::NoSuchColumn`] listing all missing columns at once, [`DataError::Role`]; [`DataError::NotANumber`] and [`DataError::NotADate`] for text among numbers or dates;
-    /// [`DataError::DayOrMonth`], [`DataError::SeveralForms`], [`DataError::ManyCategories`] for columns that nobody but the user can tell.
+    /// [`DataError::SeveralUnits`], [`DataError::SeveralForms`], [`DataError::ManyCategories`] for columns that nobody but the user can tell.
     pub fn learn(table: &Table, selection: &Selection, rows: &[usize]) -> Result<Self, DataError> {
         let mut learner = Learner::new(table, selection)?;
         learner.see(table, rows, 0)?;
@@ -259,6 +287,16 @@ impl Schema {
                 Err(DataError::Role { column: columns.join(", "), role: role.into() })
             }
         }
+    }
+
+    /// How texts of new rows are read: as is said, or as those of training where their cells are not certain.
+    pub fn reading(&self, said: TextOptions) -> TextOptions {
+        TextOptions { trained: said.trained.or(self.decimal), ..said }
+    }
+
+    /// Notes on what only the user knows: columns that were left out, dates that can be read in two ways.
+    pub fn open_questions(&self) -> impl Iterator<Item = &String> {
+        self.notes.iter().filter(|note| learn::OPEN.iter().any(|begin| note.starts_with(begin)))
     }
 
     /// Columns that are categories by name, not by number: a reader of parts must take them as text in every part.

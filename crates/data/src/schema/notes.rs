@@ -18,6 +18,9 @@ pub struct Notes {
     pub unseen_categories: usize,
     /// What the columns were taken for, where nobody had said it, in sentences.
     pub columns: Vec<String>,
+    /// What columns look like that nobody has said, in sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hints: Vec<String>,
     /// Features that do not vary.
     pub constant_features: Vec<String>,
     /// Rows whose inputs repeat those of an earlier row.
@@ -54,6 +57,7 @@ impl Notes {
                 plural(self.unseen_categories, "cell")
             ));
         }
+        out.extend(self.hints.iter().cloned());
         if !self.constant_features.is_empty() {
             out.push(format!(
                 "constant, hence without influence: {}",

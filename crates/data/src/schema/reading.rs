@@ -1,6 +1,7 @@
 //! Cells of a column as numbers.
 
 use super::time::{Cycle, TimeForm, Wave};
+use crate::read::{Quantity, is_absent};
 use crate::{Column, DataError, Table, Values};
 use serde::{Deserialize, Serialize};
 
@@ -89,7 +90,9 @@ impl Reading {
             }
             let found = match &column.values {
                 Values::Numeric(values) => self.of_number(values[row]),
-                Values::Text(texts) => texts[row].as_deref().map_or(Some(f64::NAN), |text| self.number(text)),
+                Values::Text(texts) => texts[row].as_deref().map_or(Some(f64::NAN), |text| {
+                    self.number(text).or_else(|| is_absent(text).then_some(f64::NAN))
+                }),
             };
             found.ok_or_else(|| self.refused(table, column, row))
         };
@@ -107,8 +110,7 @@ impl Reading {
 
     fn refused(self, table: &Table, column: &Column, row: usize) -> DataError {
         if self.is_plain() {
-            let (path, column, text) = (table.source.clone(), column.name.clone(), column.cell(row));
-            return DataError::NotANumber { path, row: row + 1, column, text };
+            return not_a_number(table, column, row);
         }
         DataError::NotAsInTraining {
             path: table.source.clone(),
@@ -125,15 +127,21 @@ pub(crate) fn numbers<'a>(table: &Table, column: &'a Column) -> Result<&'a [f64]
     match &column.values {
         Values::Numeric(values) => Ok(values),
         Values::Text(texts) => {
-            let bad =
-                texts.iter().position(|t| t.as_ref().is_some_and(|t| t.parse::<f64>().is_err())).unwrap_or(0);
-            let text = texts.get(bad).cloned().flatten().unwrap_or_default();
-            Err(DataError::NotANumber {
-                path: table.source.clone(),
-                row: bad + 1,
-                column: column.name.clone(),
-                text,
-            })
+            let plain = |text: &String| text.parse::<f64>().is_ok();
+            let bad = texts.iter().position(|text| text.as_ref().is_some_and(|text| !plain(text)));
+            Err(not_a_number(table, column, bad.unwrap_or(0)))
         }
     }
+}
+
+/// What is wrong with a column that is text by a cell: that cell or, where it is a number with a mark or a unit, the first one that is none.
+fn not_a_number(table: &Table, column: &Column, row: usize) -> DataError {
+    let (path, name) = (table.source.clone(), column.name.clone());
+    let odd =
+        |text: &str| text.parse::<f64>().is_err() && !is_absent(text) && Quantity::read_any(text).is_none();
+    let row = match &column.values {
+        Values::Text(texts) => texts.iter().position(|text| text.as_deref().is_some_and(odd)).unwrap_or(row),
+        Values::Numeric(_) => row,
+    };
+    DataError::NotANumber { path, row: row + 1, column: name, text: column.cell(row) }
 }

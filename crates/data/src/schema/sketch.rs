@@ -2,6 +2,7 @@
 
 use super::reading::flag;
 use super::time::TimeForm;
+use crate::read::{Quantity, is_absent};
 use crate::{Column, DataError, Values};
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashSet};
@@ -50,12 +51,22 @@ pub(crate) struct ColumnSketch {
     as_text: usize,
     /// Of these, those that are numbers all the same.
     numbers: usize,
-    /// The first that is none.
+    /// Those that are numbers with other marks or known units, and the first of them.
+    marked: usize,
+    first_marked: Option<Place>,
+    /// The first unit, and the first cell with another one.
+    unit: Option<String>,
+    other_unit: Option<(Place, String)>,
+    /// Those that mean a missing one among numbers and dates.
+    absent: usize,
+    /// The first that is none of these.
     other: Option<Place>,
     /// The first that no form of dates reads.
     no_time: Option<Place>,
     /// Whether any time has hours.
     hours: bool,
+    /// The first and the last day.
+    days: [f64; 2],
     texts: BTreeSet<String>,
     /// Of all texts, where they are more than are kept.
     prints: HashSet<u64>,
@@ -75,9 +86,15 @@ impl ColumnSketch {
             as_numbers: 0,
             as_text: 0,
             numbers: 0,
+            marked: 0,
+            first_marked: None,
+            unit: None,
+            other_unit: None,
+            absent: 0,
             other: None,
             no_time: None,
             hours: false,
+            days: [f64::INFINITY, f64::NEG_INFINITY],
             texts: BTreeSet::new(),
             prints: HashSet::new(),
             hasher: RandomState::new(),
@@ -115,6 +132,11 @@ impl ColumnSketch {
         }
     }
 
+    /// Cells that are not missing.
+    pub(crate) fn present(&self) -> usize {
+        self.present
+    }
+
     fn see_text(&mut self, text: &str, place: impl Fn() -> Place) {
         self.present += 1;
         self.as_text += 1;
@@ -130,8 +152,12 @@ impl ColumnSketch {
                 self.mean.add(value);
                 self.rise.add(value);
             }
-            Err(_) if self.other.is_none() => self.other = Some(place()),
-            Err(_) => {}
+            Err(_) if is_absent(text) => self.absent += 1,
+            Err(_) => match Quantity::read_any(text).filter(Quantity::is_known) {
+                Some(found) => self.see_marked(found.unit, &place),
+                None if self.other.is_none() => self.other = Some(place()),
+                None => {}
+            },
         }
         if let Some(value) = flag(text) {
             self.flag_mean.add(value);
@@ -141,13 +167,36 @@ impl ColumnSketch {
             days.into_iter().for_each(|days| mean.add(days));
         }
         match days.into_iter().flatten().next() {
-            Some(days) => self.hours |= days.fract() != 0.0,
-            None if self.no_time.is_none() => self.no_time = Some(place()),
+            Some(days) => {
+                self.hours |= days.fract() != 0.0;
+                self.days = [self.days[0].min(days), self.days[1].max(days)];
+            }
+            None if self.no_time.is_none() && !is_absent(text) => self.no_time = Some(place()),
             None => {}
         }
         if self.prints.insert(self.hasher.hash_one(text)) && self.texts.len() <= MOST_CATEGORIES {
             self.texts.insert(text.into());
         }
+    }
+
+    /// Takes a number in another form than a plain one into account.
+    fn see_marked(&mut self, unit: String, place: &impl Fn() -> Place) {
+        self.marked += 1;
+        if self.first_marked.is_none() {
+            self.first_marked = Some(place());
+        }
+        match &self.unit {
+            None => self.unit = Some(unit),
+            Some(first) if *first != unit && self.other_unit.is_none() => {
+                self.other_unit = Some((place(), unit));
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Whether it is to be categories in any case.
+    pub(crate) fn takes_texts(&self) -> bool {
+        self.categories
     }
 
     /// Whether some parts of it had numbers only and others text, so that the cells must be read again, as text.
@@ -158,7 +207,7 @@ impl ColumnSketch {
     /// What it is taken for.
     ///
     /// # Errors
-    /// [`DataError::NotANumber`] for numbers with some text among them; [`DataError::NotADate`] for dates likewise; [`DataError::DayOrMonth`];
+    /// [`DataError::NotANumber`] for numbers with some text among them; [`DataError::NotADate`] for dates likewise; [`DataError::SeveralUnits`];
     /// [`DataError::ManyCategories`].
     pub(crate) fn kind(
         &self,
@@ -173,61 +222,88 @@ impl ColumnSketch {
             return Ok(ColumnKind::Number);
         }
         let column = || name.to_string();
-        if let Some(place) = self.other.clone().filter(|_| 2 * self.numbers >= self.as_text) {
+        let present = self.as_text - self.absent;
+        if let Some(place) = self.other.clone().filter(|_| 2 * (self.numbers + self.marked) >= present) {
             let Place { path, row, text } = place;
             return Err(DataError::NotANumber { path, row, column: column(), text });
         }
-        if self.other.is_none() {
+        if self.other.is_none() && self.marked > 0 {
+            return self.not_one_number(name);
+        }
+        if self.other.is_none() && present > 0 {
             return Ok(ColumnKind::Number);
         }
-        if self.flag_mean.count == self.as_text {
+        if self.flag_mean.count == present && present > 0 {
             return Ok(ColumnKind::Flag);
         }
         if let Some(kind) = self.time(name, source, order)? {
             return Ok(kind);
         }
         let distinct = self.prints.len();
-        if self.as_text >= LEAST_IDENTIFIED && 10 * distinct >= 9 * self.as_text {
-            return Ok(ColumnKind::Identifier(distinct));
-        }
-        if distinct > MOST_CATEGORIES {
+        let kind = self.texts_kind();
+        if kind == ColumnKind::Categories && distinct > MOST_CATEGORIES {
             let examples = self.texts.iter().take(2).cloned().collect();
             let path = source.into();
             return Err(DataError::ManyCategories { path, column: column(), distinct, examples });
         }
-        Ok(ColumnKind::Categories)
+        Ok(kind)
     }
 
-    /// The form of dates that all cells have.
+    /// A column of numbers that the reader could not make numbers of: they have several units, or marks that contradict each other. Letters behind numbers may be names.
+    fn not_one_number(&self, name: &str) -> Result<ColumnKind, DataError> {
+        let column = name.to_string();
+        let letter = |unit: &str| unit.len() == 1 && unit.starts_with(char::is_alphabetic);
+        match (self.first_marked.clone(), self.other_unit.clone(), &self.unit) {
+            (_, Some((place, unit)), Some(first)) if !letter(&unit) || !letter(first) => {
+                let Place { path, row, text } = place;
+                Err(DataError::SeveralUnits { path, row, column, text, units: [first.clone(), unit].into() })
+            }
+            (Some(Place { path, row, text }), None, _) => {
+                Err(DataError::NotANumber { path, row, column, text })
+            }
+            _ => Ok(self.texts_kind()),
+        }
+    }
+
+    /// Names of rows, or categories.
+    fn texts_kind(&self) -> ColumnKind {
+        let distinct = self.prints.len();
+        let names = self.as_text >= LEAST_IDENTIFIED && 10 * distinct >= 9 * self.as_text;
+        if names { ColumnKind::Identifier(distinct) } else { ColumnKind::Categories }
+    }
+
+    /// Whether all cells are dates that may begin with the day or with the month; one of them.
+    pub(crate) fn open_order(&self) -> Option<&str> {
+        let count = |form: TimeForm| self.time_means[form as usize].count;
+        let both = [TimeForm::DayFirst, TimeForm::MonthFirst].map(count) == [self.as_text - self.absent; 2];
+        self.texts.iter().find(|text| both && !is_absent(text)).map(String::as_str)
+    }
+
+    /// The form of dates that all cells have; day or month first where both fit is as `order` says, or failing that as it is usual behind the mark between them.
     fn time(
         &self,
         name: &str,
         source: &Path,
         order: Option<TimeForm>,
     ) -> Result<Option<ColumnKind>, DataError> {
+        let present = self.as_text - self.absent;
         let count = |form: TimeForm| self.time_means[form as usize].count;
-        let whole = |form: &TimeForm| count(*form) == self.as_text;
+        let whole = |form: &TimeForm| present > 0 && count(*form) == present;
         let forms: Vec<TimeForm> = TimeForm::ALL.into_iter().filter(whole).collect();
-        let chosen = match forms[..] {
-            [] => None,
-            [TimeForm::DayFirst, TimeForm::MonthFirst] => match order.filter(whole) {
-                Some(form) => Some(form),
-                None => {
-                    let text = self.texts.first().cloned().unwrap_or_default();
-                    return Err(DataError::DayOrMonth { path: source.into(), column: name.into(), text });
-                }
-            },
-            [first, ..] => Some(first),
+        let chosen = match (self.open_order(), &forms[..]) {
+            (Some(text), _) => Some(order.filter(whole).unwrap_or_else(|| usual_order(text))),
+            (None, forms) => forms.first().copied(),
         };
         if chosen.is_some() {
             return Ok(chosen.map(ColumnKind::Time));
         }
         let most = TimeForm::ALL.into_iter().map(count).max().unwrap_or(0);
         match self.no_time.clone() {
-            Some(Place { path, row, text }) if 2 * most >= self.as_text => {
+            Some(Place { path, row, text }) if 2 * most >= present => {
                 Err(DataError::NotADate { path, row, column: name.into(), text })
             }
             Some(_) => Ok(None),
+            None if present == 0 => Ok(None),
             // Each is a date in some form.
             None => Err(DataError::SeveralForms { path: source.into(), column: name.into() }),
         }
@@ -260,9 +336,16 @@ impl ColumnSketch {
         self.hours
     }
 
-    /// Cells that are missing.
-    pub(crate) fn missing(&self) -> usize {
-        self.missing
+    /// Whether its dates are months or quarters of two years at least: seasons come back then.
+    pub(crate) fn is_seasonal(&self, form: TimeForm) -> bool {
+        let [first, last] = self.days;
+        matches!(form, TimeForm::Month | TimeForm::Quarter) && last - first >= 2.0 * 365.0 - 92.0
+    }
+
+    /// Cells that are missing in a column of this kind.
+    pub(crate) fn missing(&self, kind: &ColumnKind) -> usize {
+        let texts = matches!(kind, ColumnKind::Categories | ColumnKind::Identifier(_));
+        self.missing + if texts { 0 } else { self.absent }
     }
 
     /// The mean of the numbers that the cells are taken for.
@@ -280,6 +363,11 @@ impl ColumnSketch {
             self.texts.iter().map(|c| c.parse::<f64>().ok().map(|v| v.to_string())).collect();
         numbers.unwrap_or_else(|| self.texts.clone())
     }
+}
+
+/// What dates begin with where nothing decides: the month before a slash, the day elsewhere.
+fn usual_order(text: &str) -> TimeForm {
+    if text.contains('/') { TimeForm::MonthFirst } else { TimeForm::DayFirst }
 }
 
 /// Whether the name of a column ends as those of identifiers do: `id`, `customer_id`, `CustomerID`, `userId`.

@@ -2,13 +2,17 @@
 //!
 //! ```text
 //! iso          2021-03-04, 2021/03/04, 2021-03-04T05:06:07.5+02:00, 2021-03-04 05:06
-//! day-first    4.3.2021, 4/3/2021, 4-3-2021, each with a time of day behind it or not
-//! month-first  3/4/2021, 3-4-2021, likewise
-//! clock        05:06, 05:06:07.5
+//! day-first    4.3.2021, 4/3/2021, 4-3-2021, 4/3/21, 04.03.21, each with a time of day behind it or not
+//! month-first  3/4/2021, 3-4-2021, 3/4/21, 3/4/2021 5:06 PM, likewise
+//! clock        05:06, 05:06:07.5, 5:06 PM
+//! named        4 Mar 2021, 4-Mar-21, March 4, 2021, Thu, 04 Mar 2021 05:06:07 GMT, 4. März 2021
+//! month        2021-03, 2021M03, 03/2021, Mar 2021, March 2021: its first day
+//! quarter      2021Q1, 2021-Q1, Q1 2021, 1Q21: its first day
 //! ```
 //!
-//! An offset from Greenwich is taken off; without one a time counts as it stands.
+//! An offset from Greenwich is taken off; without one a time counts as it stands. Years of two digits are those from 1969 to 2068.
 
+use super::words::{Words, month_of};
 use jiff::civil::Date;
 use jiff::fmt::strtime::BrokenDownTime;
 use jiff::tz::Offset;
@@ -27,6 +31,15 @@ pub enum TimeForm {
     MonthFirst,
     /// Hours and minutes without a date
     Clock,
+    /// Day, name of the month, year, in any order
+    #[cfg_attr(feature = "clap", value(skip))]
+    Named,
+    /// Year and month
+    #[cfg_attr(feature = "clap", value(skip))]
+    Month,
+    /// Year and quarter
+    #[cfg_attr(feature = "clap", value(skip))]
+    Quarter,
 }
 
 /// What comes back again and again.
@@ -55,7 +68,8 @@ const SECONDS: f64 = 86_400.0;
 
 impl TimeForm {
     /// All of them, the one that is preferred where several fit first.
-    pub const ALL: [Self; 4] = [Self::Iso, Self::DayFirst, Self::MonthFirst, Self::Clock];
+    pub const ALL: [Self; 7] =
+        [Self::Iso, Self::DayFirst, Self::MonthFirst, Self::Clock, Self::Named, Self::Month, Self::Quarter];
 
     /// As it is called in messages.
     pub fn name(self) -> &'static str {
@@ -64,16 +78,9 @@ impl TimeForm {
             Self::DayFirst => "day.month.year",
             Self::MonthFirst => "month/day/year",
             Self::Clock => "hours:minutes",
-        }
-    }
-
-    /// Patterns of the date; of a clock the empty one.
-    fn patterns(self) -> &'static [&'static str] {
-        match self {
-            Self::Iso => &["%Y-%m-%d", "%Y/%m/%d"],
-            Self::DayFirst => &["%d.%m.%Y", "%d/%m/%Y", "%d-%m-%Y"],
-            Self::MonthFirst => &["%m/%d/%Y", "%m-%d-%Y"],
-            Self::Clock => &[""],
+            Self::Named => "day, name of the month, year",
+            Self::Month => "year-month",
+            Self::Quarter => "year and quarter",
         }
     }
 
@@ -81,46 +88,194 @@ impl TimeForm {
     pub fn days(self, text: &str) -> Option<f64> {
         let text = text.trim();
         // What is no date is told quickly: columns of text are full of it.
-        if !(4..=40).contains(&text.len()) || !text.starts_with(|c: char| c.is_ascii_digit()) {
+        let begins = text.starts_with(|c: char| c.is_ascii_digit() || self.is_worded() && c.is_alphabetic());
+        if !(4..=48).contains(&text.len()) || !begins || !text.bytes().any(|b| b.is_ascii_digit()) {
             return None;
         }
-        self.patterns().iter().find_map(|pattern| self.by(pattern, text))
-    }
-
-    fn by(self, pattern: &str, text: &str) -> Option<f64> {
         if self == Self::Clock {
             let (seconds, rest) = clock(text)?;
             return rest.is_empty().then_some(seconds / SECONDS);
         }
-        let (read, used) = BrokenDownTime::parse_prefix(pattern, text).ok()?;
-        let date = read.to_date().ok()?;
-        let (written, rest) = text.split_at(used);
-        // A year has four digits: `1.2.20` may be of any century, and `1.2.3` of a program.
-        let mut parts = written.split(|c: char| !c.is_ascii_digit());
-        let year = if self == Self::Iso { parts.next() } else { parts.next_back() };
-        if year.is_none_or(|year| year.len() != 4) {
-            return None;
-        }
+        let (date, rest) = self.date(text)?;
         let days = day_number(date)?;
         if rest.is_empty() {
             return Some(days);
         }
-        let (seconds, zone) = clock(rest.strip_prefix(['T', ' '])?.trim_start())?;
+        if matches!(self, Self::Month | Self::Quarter) {
+            return None;
+        }
+        let (seconds, zone) = clock(rest.strip_prefix(['T', ' ', ','])?.trim_start())?;
         Some(days + (seconds - offset(zone)?) / SECONDS)
     }
+
+    /// Whether its texts may begin with a letter.
+    fn is_worded(self) -> bool {
+        matches!(self, Self::Named | Self::Month | Self::Quarter)
+    }
+
+    /// The date that a text begins with, and what stands behind it.
+    fn date(self, text: &str) -> Option<(Date, &str)> {
+        match self {
+            Self::Clock => None,
+            Self::Named => named(text),
+            Self::Month => Some((month(text)?, "")),
+            Self::Quarter => Some((quarter(text)?, "")),
+            Self::Iso | Self::DayFirst | Self::MonthFirst => {
+                let mut words = Words::of(text);
+                let (first, mark) = (words.number()?, words.mark()?);
+                let second = words.number().filter(|_| words.mark() == Some(mark))?;
+                let (third, rest) = (words.number()?, words.rest());
+                let (year, month, day) = match self {
+                    Self::Iso => (first, second, third),
+                    Self::DayFirst => (third, second, first),
+                    _ => (third, first, second),
+                };
+                let two = |part: &str| (1..=2).contains(&part.len());
+                // `1.2.20` may be a version, and `1-2-20` begin with the year.
+                let short = year.len() == 2
+                    && self != Self::Iso
+                    && (mark == '/' || mark == '.' && month.len() == 2 && day.len() == 2);
+                let marks = match self {
+                    Self::MonthFirst => "/-",
+                    _ => "/-.",
+                };
+                let written = marks.contains(mark) && two(month) && two(day) && (year.len() == 4 || short);
+                let date = || Date::new(year_of(year)?, month.parse().ok()?, day.parse().ok()?).ok();
+                Some((written.then(date)??, rest))
+            }
+        }
+    }
+
+    /// Which of day-first and month-first a text is, where it is one of them: `[day-first, month-first]`.
+    pub(crate) fn orders(text: &str) -> [bool; 2] {
+        [Self::DayFirst, Self::MonthFirst].map(|form| form.days(text).is_some())
+    }
+}
+
+/// A year of four digits, or of two from 1969 on.
+fn year_of(digits: &str) -> Option<i16> {
+    let year: i16 = digits.parse().ok()?;
+    match digits.len() {
+        4 => Some(year),
+        2 => Some(if year < 69 { 2000 + year } else { 1900 + year }),
+        _ => None,
+    }
+}
+
+/// Day, month and year of which the month has its name, behind a day of the week or not; what stands behind them.
+fn named(text: &str) -> Option<(Date, &str)> {
+    let mut words = Words::of(text);
+    let mut first = words.any()?;
+    if month_of(first).is_none() && first.starts_with(char::is_alphabetic) {
+        if !is_weekday(first) {
+            return None;
+        }
+        words.gap();
+        first = words.any()?;
+    }
+    words.gap();
+    let second = words.any()?;
+    words.gap();
+    let third = words.any()?;
+    let day = |text: &str| -> Option<i8> {
+        let digits = text.trim_end_matches(|c: char| c.is_alphabetic());
+        let ending = &text[digits.len()..];
+        let known = matches!(ending, "" | "st" | "nd" | "rd" | "th");
+        (known && digits.len() < 3).then(|| digits.parse().ok())?
+    };
+    let (year, month, day) = if let Some(month) = month_of(first) {
+        (year_of(third)?, month, day(second)?)
+    } else {
+        let month = month_of(second)?;
+        match first.len() {
+            4 if day(first).is_none() => (year_of(first)?, month, day(third)?),
+            _ => (year_of(third)?, month, day(first)?),
+        }
+    };
+    Some((Date::new(year, month, day).ok()?, words.rest()))
+}
+
+/// The first day of a month.
+fn month(text: &str) -> Option<Date> {
+    let mut words = Words::of(text);
+    let first = words.any()?;
+    // `2021M03`
+    let (first, second) = match first.split_once(['M', 'm']) {
+        Some((year, month)) if year.len() == 4 && year.bytes().all(|b| b.is_ascii_digit()) => (year, month),
+        _ => {
+            words.gap();
+            (first, words.any()?)
+        }
+    };
+    let number = |text: &str| (1..=2).contains(&text.len()).then(|| text.parse::<i8>().ok())?;
+    // `March 12` may be a day.
+    let year_of = |year: &str| year_of(year).filter(|_| year.len() == 4 || text.contains('-'));
+    let (year, month) = match (month_of(first), month_of(second)) {
+        (Some(month), None) => (year_of(second)?, month),
+        (None, Some(month)) => (year_of(first)?, month),
+        (None, None) if first.len() == 4 => (year_of(first)?, number(second)?),
+        (None, None) if second.len() == 4 => (year_of(second)?, number(first)?),
+        _ => return None,
+    };
+    words.rest().is_empty().then(|| Date::new(year, month, 1).ok())?
+}
+
+/// The first day of a quarter.
+fn quarter(text: &str) -> Option<Date> {
+    let plain: String = text.chars().filter(|c| !" -/._'’".contains(*c)).collect();
+    let lower = plain.to_ascii_lowercase();
+    let (before, behind) = lower.split_once('q')?;
+    // `q12021`, `2021q1`, `1q2021`
+    let (year, quarter) = match (before.len(), behind.len()) {
+        (0, 3 | 5) if behind.is_ascii() => (&behind[1..], &behind[..1]),
+        (2 | 4, 1) => (before, behind),
+        (1, 2 | 4) => (behind, before),
+        _ => return None,
+    };
+    let quarter = quarter.parse::<i8>().ok().filter(|quarter| (1..=4).contains(quarter))?;
+    Date::new(year_of(year)?, 3 * quarter - 2, 1).ok()
+}
+
+fn is_weekday(word: &str) -> bool {
+    let lower = word.to_lowercase();
+    let days = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+    lower.len() > 2 && days.iter().any(|day| day.starts_with(&lower))
 }
 
 /// Seconds of a day, and what stands behind them.
 fn clock(text: &str) -> Option<(f64, &str)> {
-    let (read, used) = BrokenDownTime::parse_prefix("%H:%M", text).ok()?;
-    let mut seconds = 3600.0 * f64::from(read.hour()?) + 60.0 * f64::from(read.minute()?);
-    let mut rest = &text[used..];
-    if rest.starts_with(':') {
+    let mut words = Words::of(text);
+    let hour: f64 = two_digits(words.number()?)?;
+    let minute = if words.rest().starts_with(':') {
+        words.mark();
+        Some(words.number().filter(|minute| minute.len() == 2)?)
+    } else {
+        None
+    };
+    let mut seconds = 60.0 * two_digits(minute.unwrap_or("0")).filter(|minute| *minute < 60.0)?;
+    let mut rest = words.rest();
+    if minute.is_some() && rest.starts_with(':') {
         let (read, used) = BrokenDownTime::parse_prefix(":%S%.f", rest).ok()?;
         seconds += f64::from(read.second()?) + f64::from(read.subsec_nanosecond().unwrap_or(0)) / 1e9;
         rest = &rest[used..];
     }
-    Some((seconds, rest))
+    let half = rest.trim_start();
+    let begins = |mark: &str| half.get(..mark.len()).is_some_and(|own| own.eq_ignore_ascii_case(mark));
+    let halves = [("am", 0.0), ("a.m.", 0.0), ("pm", 12.0), ("p.m.", 12.0)];
+    let hour = match halves.into_iter().find(|(mark, _)| begins(mark)) {
+        Some((mark, more)) if (1.0..=12.0).contains(&hour) => {
+            rest = half[mark.len()..].trim_start();
+            hour % 12.0 + more
+        }
+        None if minute.is_some() && hour < 24.0 => hour,
+        _ => return None,
+    };
+    Some((3600.0 * hour + seconds, rest))
+}
+
+/// A number of one or two digits.
+fn two_digits(text: &str) -> Option<f64> {
+    (text.len() < 3).then(|| text.parse().ok())?
 }
 
 /// Seconds that a zone's clocks are ahead of Greenwich; 0 where there is none.
@@ -216,6 +371,37 @@ mod tests {
             (TimeForm::MonthFirst, "3/4/2021", day),
             (TimeForm::MonthFirst, "03-04-2021 18:00:00", day + 0.75),
             (TimeForm::Clock, "18:30", 18.5 / 24.0),
+            (TimeForm::Clock, "6:30 PM", 18.5 / 24.0),
+            (TimeForm::Clock, "06:30:36 p.m.", 18.51 / 24.0),
+            (TimeForm::Clock, "12:00 AM", 0.0),
+            (TimeForm::Clock, "12:45pm", 12.75 / 24.0),
+            (TimeForm::Clock, "6 PM", 0.75),
+            (TimeForm::DayFirst, "04.03.21", day),
+            (TimeForm::DayFirst, "4/3/21 6:00 PM", day + 0.75),
+            (TimeForm::MonthFirst, "03/04/21", day),
+            (TimeForm::MonthFirst, "3/4/2021, 12:00:00 AM", day),
+            (TimeForm::MonthFirst, "03/04/70", 62.0),
+            (TimeForm::Named, "4 Mar 2021", day),
+            (TimeForm::Named, "04-Mar-21", day),
+            (TimeForm::Named, "4th March 2021 12:00", day + 0.5),
+            (TimeForm::Named, "March 4, 2021", day),
+            (TimeForm::Named, "Mar 04 2021 6:00PM", day + 0.75),
+            (TimeForm::Named, "2021-Mar-04", day),
+            (TimeForm::Named, "4. März 2021", day),
+            (TimeForm::Named, "Thu, 04 Mar 2021 06:00:00 GMT", day + 0.25),
+            (TimeForm::Named, "Thu, 4 Mar 2021 06:00:00 +0600", day),
+            (TimeForm::Named, "Thursday, March 4, 2021", day),
+            (TimeForm::Month, "2021-03", day - 3.0),
+            (TimeForm::Month, "2021/3", day - 3.0),
+            (TimeForm::Month, "2021M03", day - 3.0),
+            (TimeForm::Month, "03/2021", day - 3.0),
+            (TimeForm::Month, "Mar 2021", day - 3.0),
+            (TimeForm::Month, "march 2021", day - 3.0),
+            (TimeForm::Month, "Mar-21", day - 3.0),
+            (TimeForm::Quarter, "2021Q1", day - 62.0),
+            (TimeForm::Quarter, "2021-q2", day + 28.0),
+            (TimeForm::Quarter, "Q2 2021", day + 28.0),
+            (TimeForm::Quarter, "2Q21", day + 28.0),
             (TimeForm::Clock, "00:00:43.2", 43.2 / 86_400.0),
         ] {
             let found = form.days(text).unwrap_or_else(|| panic!("{text}"));
@@ -239,7 +425,14 @@ mod tests {
             "13.1.20",
             "1.2.3",
             "20-01-13",
-            "1/13/20",
+            "1-13-20",
+            "March 12",
+            "2021-13",
+            "2021Q5",
+            "13:05 PM",
+            "1:5 PM",
+            "jui 2021",
+            "31 Feb 2021",
         ] {
             for form in TimeForm::ALL {
                 assert_eq!(form.days(text), None, "{text}, {form:?}");

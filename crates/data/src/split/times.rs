@@ -1,19 +1,20 @@
 //! Splits in time: a model is tested on what came after all that it learned from, as it will be used.
 
 use super::{Split, check_fold};
-use crate::schema::ColumnSketch;
+use crate::schema::{ColumnSketch, table_order};
 use crate::{DataError, Reading, Table, TimeForm};
 use std::collections::BTreeSet;
 
-/// When each row was, as a number: a column of numbers, or of dates in any form that features may have.
+/// When each row was, as a number: a column of numbers, or of dates in any form that features may have. Whether dates begin with the day or with the month is as `order` says, or as cells of any column decide.
 ///
 /// # Errors
-/// [`DataError::NoSuchColumn`]; [`DataError::DayOrMonth`], where `order` does not say it; [`DataError::NotANumber`] and [`DataError::NotADate`] for what is neither; [`DataError::MissingCell`].
+/// [`DataError::NoSuchColumn`]; [`DataError::NotANumber`] and [`DataError::NotADate`] for what is neither; [`DataError::MissingCell`].
 pub fn times_of_rows(table: &Table, column: &str, order: Option<TimeForm>) -> Result<Vec<f64>, DataError> {
     let column = table.column(column)?;
     let rows: Vec<usize> = (0..table.rows()).collect();
     let mut sketch = ColumnSketch::new(false);
     sketch.see(column, &rows, (&table.source, 0));
+    let order = order.or_else(|| sketch.open_order().and_then(|_| table_order(table)));
     let reading = sketch
         .time_form(&column.name, &table.source, order)?
         .map_or(Reading::Plain, |form| Reading::Time { form });

@@ -2,8 +2,8 @@
 
 use super::StreamOptions;
 use crate::read::csv::header_of;
-use crate::read::{Dialect, HEAD, Header, decoded_stream, not_utf8, other_bytes};
-use crate::{Column, DataError, Delimiter, Table, Values};
+use crate::read::{Decoded, Dialect, GuessedDialect, HEAD, Header, decoded_stream, not_utf8, other_bytes};
+use crate::{Column, DataError, Delimiter, NumberMark, Table, Values};
 use csv::{ByteRecord, Reader};
 use std::fs::File;
 use std::io::{BufReader, Cursor, Read};
@@ -16,6 +16,7 @@ pub(super) struct CsvParts {
     reader: Reader<Box<dyn Read>>,
     path: PathBuf,
     dialect: Dialect,
+    mark: Option<NumberMark>,
     /// Whether rows may hold what is no UTF-8.
     unsure: bool,
     names: Vec<String>,
@@ -35,22 +36,14 @@ impl CsvParts {
         gzip: bool,
         options: &StreamOptions,
     ) -> Result<Self, DataError> {
-        let failed = |source| DataError::Read { path: path.into(), source };
         let malformed = |reason: String| DataError::Malformed { path: path.into(), format: "CSV", reason };
-        let file = BufReader::with_capacity(1 << 20, File::open(path).map_err(failed)?);
-        let plain: Box<dyn Read> = if gzip {
-            let decoder = flate2::bufread::MultiGzDecoder::new(file);
-            Box::new(BufReader::with_capacity(1 << 20, decoder))
-        } else {
-            Box::new(file)
-        };
-        let decoded =
-            decoded_stream(plain, path, options.text.encoding).map_err(|e| malformed(e.to_string()))?;
-        let (mut text, unsure) = (decoded.text, decoded.unsure);
+        let open = || opened(path, gzip, options);
+        let Decoded { mut text, note, unsure } = open()?;
         let mut head = Vec::new();
         let read = text.by_ref().take(HEAD as u64).read_to_end(&mut head);
         read.map_err(|e| malformed(e.to_string()))?;
-        let (dialect, guessed) = Dialect::guess(&head, usual, &options.text, path);
+        let guessed = Dialect::guess(&head, usual, &options.text, path, || Ok(open()?.text))?;
+        let GuessedDialect { dialect, mark, notes: guessed } = guessed;
         let whole: Box<dyn Read> = Box::new(Cursor::new(head.clone()).chain(text));
         let mut reader = dialect.reader(whole);
         let mut record = ByteRecord::new();
@@ -58,13 +51,14 @@ impl CsvParts {
             return Err(DataError::NoRows { path: path.into() });
         }
         let header = header_of(&record, &head, dialect, path)?;
-        let notes = decoded.note.into_iter().chain(guessed).chain(header.notes(path)).collect();
+        let notes = note.into_iter().chain(guessed).chain(header.notes(path)).collect();
         let Header { names, is_row, index } = header;
         let forced_text = names.iter().map(|n| options.text_columns.contains(n)).collect();
         Ok(Self {
             reader,
             path: path.into(),
             dialect,
+            mark,
             unsure,
             names,
             index,
@@ -113,6 +107,10 @@ impl CsvParts {
         &self.names
     }
 
+    pub(super) fn mark(&self) -> Option<NumberMark> {
+        self.mark
+    }
+
     pub(super) fn index(&self) -> Option<String> {
         self.index.clone()
     }
@@ -153,7 +151,7 @@ impl CsvParts {
         }
         for record in &cells {
             for (j, cell) in record.iter().enumerate().filter(|(j, _)| is_text[*j]) {
-                texts[j].push(self.dialect.text(cell));
+                texts[j].push(Dialect::text(cell));
             }
         }
         let columns = self
@@ -169,6 +167,22 @@ impl CsvParts {
             .collect();
         let mut table = Table::new(&self.path, columns);
         table.notes = std::mem::take(&mut self.notes);
+        table.mark = self.mark;
         Ok(Some(table))
     }
+}
+
+/// The text of a file.
+fn opened(path: &Path, gzip: bool, options: &StreamOptions) -> Result<Decoded<Box<dyn Read>>, DataError> {
+    let file = File::open(path).map_err(|source| DataError::Read { path: path.into(), source })?;
+    let file = BufReader::with_capacity(1 << 20, file);
+    let plain: Box<dyn Read> = if gzip {
+        let decoder = flate2::bufread::MultiGzDecoder::new(file);
+        Box::new(BufReader::with_capacity(1 << 20, decoder))
+    } else {
+        Box::new(file)
+    };
+    let malformed =
+        |e: std::io::Error| DataError::Malformed { path: path.into(), format: "CSV", reason: e.to_string() };
+    decoded_stream(plain, path, options.text.encoding).map_err(malformed)
 }

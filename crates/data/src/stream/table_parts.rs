@@ -2,8 +2,10 @@
 
 use super::csv::CsvParts;
 use super::parquet::ParquetParts;
-use crate::read::{Format, Named, aligned, as_text, is_standard_input, no_files, source_of};
-use crate::{Column, DataError, Delimiter, Table, TextOptions};
+use crate::read::{
+    Format, Named, aligned, as_text, is_standard_input, no_files, read_numbers, source_of, texts_mark, unlike,
+};
+use crate::{Column, DataError, DecimalMark, Delimiter, NumberMark, Table, TextOptions};
 use std::path::{Path, PathBuf};
 
 /// How a file is cut.
@@ -55,6 +57,8 @@ pub struct TableParts {
     /// Which file is read.
     file: usize,
     inner: Inner,
+    /// The decimal mark of texts in files that declare kinds.
+    decimal: Option<DecimalMark>,
     next_row: usize,
     row_in_file: usize,
 }
@@ -103,6 +107,14 @@ impl Inner {
         }
     }
 
+    /// The decimal mark of a text.
+    fn mark(&self) -> Option<NumberMark> {
+        match self {
+            Self::Csv(parts) => parts.mark(),
+            Self::Parquet(_) | Self::Ended => None,
+        }
+    }
+
     fn index(&self) -> Option<String> {
         match self {
             Self::Csv(parts) => parts.index(),
@@ -128,17 +140,26 @@ impl TableParts {
     /// [`DataError::DoNotMatch`] for a file of other columns, [`DataError::Argument`] for no file.
     pub fn open(files: &[PathBuf], options: &StreamOptions) -> Result<Self, DataError> {
         let [first, rest @ ..] = files else { return Err(no_files()) };
-        let inner = Inner::open(first, options)?;
+        let mut inner = Inner::open(first, options)?;
         let (names, index) = (inner.names(), inner.index());
+        let mut marks = Vec::from_iter(inner.mark());
         for path in rest {
-            let own = Inner::open(path, options)?.names();
+            let opened = Inner::open(path, options)?;
+            marks.extend(opened.mark());
+            let own = opened.names();
             let empty = own.into_iter().map(|name| Column::numeric(name, Vec::new())).collect();
             aligned(empty, &names, (path, first))?;
         }
         let declares = |path: &PathBuf| matches!(streamed(path), Some(Streamed::Parquet));
         let mixed = files.iter().any(declares) && !files.iter().all(declares);
-        let (files, options) = (files.to_vec(), options.clone());
-        Ok(Self { files, options, names, index, mixed, file: 0, inner, next_row: 0, row_in_file: 0 })
+        let (files, mut options) = (files.to_vec(), options.clone());
+        // A file in which nothing decides follows one in which something does.
+        if let Some(mark) = unlike(&marks) {
+            options.text.trained = Some(mark);
+            inner = Inner::open(&files[0], &options)?;
+        }
+        let (file, decimal, next_row, row_in_file) = (0, None, 0, 0);
+        Ok(Self { files, options, names, index, mixed, file, inner, decimal, next_row, row_in_file })
     }
 
     /// The next part of this file or of those behind it.
@@ -151,6 +172,18 @@ impl TableParts {
                 if self.mixed {
                     let text = &self.options.text_columns;
                     table.columns.iter_mut().filter(|c| text.contains(&c.name)).for_each(as_text);
+                }
+                if let Inner::Parquet(_) = self.inner {
+                    let TextOptions { decimal, trained, .. } = self.options.text;
+                    let decimal = decimal.or(trained).or(self.decimal);
+                    let text = TextOptions { decimal, ..self.options.text };
+                    texts_mark(&mut table, &self.options.text_columns, &text);
+                    self.decimal = table.mark.map(|mark| mark.decimal);
+                }
+                read_numbers(&mut table, &self.options.text_columns);
+                if self.row_in_file > 0 {
+                    // Said of the first part.
+                    table.notes.clear();
                 }
                 table.index.clone_from(&self.index);
                 let (first_row, row_in_file) = (self.next_row, self.row_in_file);

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Texts that are what they look like.
-const TEXT: TextOptions = TextOptions { delimiter: None, decimal: None, encoding: None };
+const TEXT: TextOptions = TextOptions { delimiter: None, decimal: None, encoding: None, trained: None };
 
 fn table(rows: usize) -> Table {
     let mut rng = Streams::new(3).stream("test/stream");

@@ -2,7 +2,7 @@
 
 use crate::common::{gzip, npy};
 use posterior_data::{
-    DataError, Feature, Missing, MissingTarget, ReadOptions, Schema, Selection, Split, Table, Values,
+    DataError, Feature, Missing, MissingTarget, ReadOptions, Schema, Selection, Split, Table, Unseen, Values,
     parse_table, read_table, write_table,
 };
 use std::io::Write;
@@ -95,10 +95,17 @@ fn every_bad_table_gets_its_message() {
             "row 3, column `a`: `later` is no date, and most of the column are",
         ),
         (
-            "a,y\n3/4/2021,2\n5/6/2021,3\n",
+            "a,y\n12 kg,2\n500 g,3\n",
             selection("y"),
-            "dates such as `3/4/2021` may begin with the day or with the month",
+            "t.csv, row 2, column `a`: `500 g` is in g, and cells before it are in kg; write all of them in one unit, leave the column out (--exclude a), or take it as categories (--categories)",
         ),
+        (
+            "a,y\n$1,2\n€1,3\n",
+            selection("y"),
+            "row 2, column `a`: `€1` is in €, and cells before it are in $",
+        ),
+        ("a,y\n$1,2\n$2,3\nask,3\n", selection("y"), "row 3, column `a`: `ask` is not a number"),
+        ("a,y\n12%,2\n0.5,3\n", selection("y"), "row 1, column `a`: `12%` is not a number"),
         (
             "a,y\n2021-03-04,2\n4.3.2021,3\n2021-03-06,4\n",
             selection("y"),
@@ -165,8 +172,9 @@ fn a_later_table_must_fit_the_schema() {
     let later = parse("u.csv", b"extra,size,colour\n9,5,red\n").unwrap();
     let again = schema.extract(&later, &[0], false).unwrap();
     assert_eq!((again.x[(0, 0)], again.x[(0, 1)], again.x[(0, 2)]), (0.0, 1.0, 5.0));
+    let strict = Schema { unseen: Unseen::Error, ..schema };
     let message = |text: &str, target| {
-        schema.extract(&parse("u.csv", text.as_bytes()).unwrap(), &[0], target).unwrap_err().to_string()
+        strict.extract(&parse("u.csv", text.as_bytes()).unwrap(), &[0], target).unwrap_err().to_string()
     };
     assert!(
         message("size,colour\n5,green\n", false)

@@ -215,14 +215,15 @@ fn rows_without_a_target_teach_nothing_and_can_be_predicted() {
 fn unseen_categories_are_an_error_or_none_of_the_others() {
     let (mut schema, _) = learned("kind,a,y\nred,1,1\nblue,2,2\n", &selection()).unwrap();
     let later = table("kind,a\ngreen,1\nred,2\n");
-    assert!(matches!(schema.extract(&later, &[0, 1], false), Err(DataError::UnknownCategory { row: 1, .. })));
-    schema.unseen = Unseen::Other;
     let extracted = schema.extract(&later, &[0, 1], false).unwrap();
     assert_eq!([extracted.x[(0, 0)], extracted.x[(0, 1)], extracted.x[(1, 1)]], [0.0, 0.0, 1.0]);
     assert_eq!(extracted.notes.unseen_categories, 1);
+    schema.unseen = Unseen::Error;
+    assert!(matches!(schema.extract(&later, &[0, 1], false), Err(DataError::UnknownCategory { row: 1, .. })));
     // Ten thousand categories are not all told.
     let many: String = (0..10_000).map(|i| format!("c{i},{i}\n")).collect();
-    let asked = Selection { categories: vec!["kind".into()], ..selection() };
+    let unseen = Unseen::Error;
+    let asked = Selection { categories: vec!["kind".into()], unseen, ..selection() };
     let whole = table(&format!("kind,y\n{many}"));
     let rows: Vec<usize> = (0..10_000).collect();
     let schema = Schema::learn(&whole, &asked, &rows).unwrap();
@@ -246,12 +247,12 @@ fn numbers_with_text_in_a_later_part_are_read_again_as_text() {
 
 #[test]
 fn what_stands_in_rows_that_do_not_train_is_nobodys_concern() {
-    let whole = table("a,kind,y\n1,red,1\n2,blue,2\nnone,green,3\n4,red,\n");
+    let whole = table("a,kind,y\n1,red,1\n2,blue,2\noops,green,3\n4,red,\n");
     let schema = Schema::learn(&whole, &selection(), &[0, 1]).unwrap();
     assert_eq!(schema.feature_names(), ["a", "kind=blue", "kind=red"]);
     assert_eq!(schema.extract(&whole, &[0, 1, 3], true).unwrap().rows, [0, 1]);
     let message = schema.extract(&whole, &[0, 2], true).unwrap_err().to_string();
-    assert!(message.contains("row 3, column `a`: `none` is not a number"), "{message}");
+    assert!(message.contains("row 3, column `a`: `oops` is not a number"), "{message}");
     // Rows that are dropped teach no categories.
     let drop = Selection { missing: Missing::Drop, ..selection() };
     let (schema, _) = learned("a,kind,y\n1,red,1\n2,blue,2\n,rare,3\n", &drop).unwrap();

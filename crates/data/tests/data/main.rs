@@ -9,6 +9,7 @@ mod columns;
 mod common;
 mod corruptions;
 mod feature_matrices;
+mod formats;
 mod formats_together;
 mod piped;
 mod reading_memory;

@@ -137,6 +137,7 @@ fn damaged_texts_are_errors_or_tables() {
                 delimiter: Some(Delimiter::Semicolon),
                 decimal: Some(DecimalMark::Comma),
                 encoding: Some(TextEncoding::Utf8),
+                trained: None,
             },
             comma.into_bytes(),
         ),

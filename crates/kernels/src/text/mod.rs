@@ -1,6 +1,7 @@
 //! The **text form** of kernels: `"matern32(ard) * periodic(x3) + linear"`.
 //!
 //! ```text
+//! kernel   = "auto" | sum
 //! sum      = product { "+" product }
 //! product  = factor { "*" factor }
 //! factor   = "(" sum ")" | "warp" "(" sum ")" | name [ "(" argument { "," argument } ")" ]
@@ -37,6 +38,9 @@
 //! **Categories.** `categorical(color)` looks at all features `color=...` that the categories of the column `color` were turned into ([`crate::categorical`]). These belong to it alone: kernels
 //! that name no columns look at all others, so that `matern32(ard) * categorical(color)` has one lengthscale for each column of numbers.
 //!
+//! **`auto`** is `matern32(ard)` where no column has categories. Else it is `matern32(ard) * categorical(a) * categorical(b) + categorical(a) + categorical(b)` with all columns that have: each of them shifts the function by a
+//! constant, and bends it as far as the evidence says ([`KernelExpression::of_table`]).
+//!
 //! **Warps.** `warp(KERNEL)` is any kernel or sum or product of kernels behind a monotone curve for each column of numbers that it looks at ([`crate::Warp`]).
 //!
 //! **Scaling.** Two amplitudes in a product cannot be told apart, so there is one where one can be learned:
@@ -55,6 +59,7 @@
 //! product's variance is that of its factors joined, `matern32*periodic.variance`.
 
 mod additive;
+mod automatic;
 mod build;
 mod categories;
 mod images;
@@ -68,6 +73,7 @@ pub use parse::KernelTextError;
 use crate::{Kernel, KernelObject};
 use posterior_linalg::{PerPrecision, Real, compiled_here};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -119,6 +125,11 @@ struct Setting {
 }
 
 impl Node {
+    /// Whether a table's columns are to say what it is: a sum of nothing.
+    fn is_automatic(&self) -> bool {
+        matches!(self, Self::Sum(parts) if parts.is_empty())
+    }
+
     /// All kernels that are named in it, as they stand in the text.
     fn leaves(&self) -> Vec<&Leaf> {
         match self {
@@ -320,6 +331,15 @@ impl KernelExpression {
         self.node.objects().into_iter().map(object::Object::name).find(|name| !crate::is_registered(name))
     }
 
+    /// What `auto` means for a table with these feature columns; another expression as it is. The text of so many columns of categories that it is too long for a kernel's is `matern32(ard)`.
+    pub fn of_table(&self, features: &[String]) -> Cow<'_, Self> {
+        if !self.node.is_automatic() {
+            return Cow::Borrowed(self);
+        }
+        let found = automatic::of_table(features).parse();
+        Cow::Owned(found.or_else(|_| automatic::NUMBERS.parse()).unwrap_or_else(|_| self.clone()))
+    }
+
     /// The kernel for a table with the given feature columns, in precision `T`.
     ///
     /// # Errors
@@ -332,9 +352,10 @@ impl KernelExpression {
         ) -> Result<Box<dyn Kernel<T>>, KernelTextError> {
             builder.root(node)
         }
-        let builder = build::Builder::new(features, &self.node, &self.source);
+        let own = self.of_table(features);
+        let builder = build::Builder::new(features, &own.node, &own.source);
         compiled_here!(
-            T: Real, PerPrecision; ['a, 'b] root, (builder: build::Builder<'a> = builder, node: &'b Node = &self.node)
+            T: Real, PerPrecision; ['a, 'b] root, (builder: build::Builder<'a> = builder, node: &'b Node = &own.node)
                 -> Result<Box<dyn Kernel<T>>, KernelTextError>
         )
     }
@@ -344,15 +365,16 @@ impl KernelExpression {
     /// # Errors
     /// As [`Self::build`].
     pub fn looks_at(&self, features: &[String]) -> Result<Vec<(String, Vec<usize>)>, KernelTextError> {
-        let mut builder = build::Builder::new(features, &self.node, &self.source);
-        builder.root::<f64>(&self.node)?;
+        let own = self.of_table(features);
+        let mut builder = build::Builder::new(features, &own.node, &own.source);
+        builder.root::<f64>(&own.node)?;
         Ok(builder.into_columns())
     }
 
     /// Indices of the feature columns that a kernel of counts (`tanimoto`) looks at, ascending; names that are no feature are left out,
     /// [`Self::build`] points at them.
     pub fn count_columns(&self, features: &[String]) -> Vec<usize> {
-        build::counted(&self.node, features)
+        build::counted(&self.of_table(features).node, features)
     }
 
     /// Indices of the feature columns that mean nothing in standard units, ascending: counts and categories.
@@ -366,7 +388,7 @@ impl KernelExpression {
 
     /// Indices of the feature columns that are categories of a `categorical` kernel, ascending: 0 and 1, which must stay so.
     pub fn category_columns(&self, features: &[String]) -> Vec<usize> {
-        build::claimed(&self.node, features)
+        build::claimed(&self.of_table(features).node, features)
     }
 }
 
@@ -422,6 +444,7 @@ impl fmt::Display for Node {
             Ok(())
         };
         match self {
+            Self::Sum(parts) if parts.is_empty() => f.write_str(automatic::NAME),
             Self::Sum(parts) => joined(f, parts, " + "),
             Self::Product(parts) => joined(f, parts, " * "),
             Self::Warp(inner, _) => write!(f, "warp({inner})"),
@@ -454,6 +477,16 @@ pub fn kernel_name(label: &str) -> &str {
 pub fn is_distance(parameter: &str) -> bool {
     let others = ["periodic", "categorical"];
     parameter.ends_with(".lengthscale") && !others.iter().any(|name| parameter.starts_with(name))
+}
+
+/// Whether a kernel's parameter, by its name, is the variance of a stationary function: of one such kernel, or of a product of them. Linear functions and polynomials have no bound, and
+/// constants are no scale of a function.
+pub fn is_stationary_variance(parameter: &str) -> bool {
+    let stationary = ["se", "matern12", "matern32", "matern52", "rq", "periodic", "categorical"];
+    // A kernel of the caller's own is taken for stationary; what stands in parentheses is a warp.
+    let own = |factor: &str| Kind::named(kernel_name(factor)).is_none() && !factor.contains('(');
+    let bounded = |factor: &str| stationary.contains(&kernel_name(factor)) || own(factor);
+    parameter.strip_suffix(".variance").is_some_and(|label| label != "sum" && label.split('*').all(bounded))
 }
 
 /// The shorter of the two ways to write a number exactly.

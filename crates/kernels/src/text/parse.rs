@@ -1,7 +1,7 @@
 //! Text to syntax, with errors that point at the character.
 
 use super::object::Object;
-use super::{Kind, Leaf, Node, Setting, additive, categories, images, network};
+use super::{Kind, Leaf, Node, Setting, additive, automatic, categories, images, network};
 use serde_json::{Map, Value};
 
 /// Longest text and deepest nesting that are read: far beyond use, and short of any stack.
@@ -61,6 +61,9 @@ pub(super) fn check_length(source: &str) -> Result<(), KernelTextError> {
 
 pub(super) fn parse(source: &str) -> Result<Node, KernelTextError> {
     check_length(source)?;
+    if source.trim() == automatic::NAME {
+        return Ok(Node::Sum(Vec::new()));
+    }
     let mut parser = Parser { source, at: 0, depth: 0 };
     let node = parser.sum()?;
     match parser.peek() {

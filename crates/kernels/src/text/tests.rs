@@ -378,6 +378,33 @@ fn mutated_text_never_panics() {
 }
 
 #[test]
+fn auto_is_what_the_columns_say() {
+    let auto: KernelExpression = "auto".parse().unwrap();
+    let of = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        let own = auto.of_table(&names);
+        assert!(own.build::<f64>(&names).is_ok());
+        assert_eq!(auto.looks_at(&names).unwrap(), own.looks_at(&names).unwrap());
+        own.to_string()
+    };
+    assert_eq!(of(&["x", "z"]), "matern32(ard)");
+    assert_eq!(of(&["c=a", "x", "c=b"]), "matern32(ard) * categorical(c) + categorical(c)");
+    assert_eq!(of(&["c=a", "c=b"]), "categorical(c)");
+    assert_eq!(
+        of(&["c=a", "c=b", "wind dir=n", "wind dir=s"]),
+        "categorical(c) * categorical(`wind dir`) + categorical(c) + categorical(`wind dir`)"
+    );
+    // A single column of 0 and 1, and one that no text can name, are numbers.
+    assert_eq!(of(&["x=(missing)", "a`=1", "a`=2", "x"]), "matern32(ard)");
+    // So many that no text holds them.
+    let many: Vec<String> = (0..400).flat_map(|k| ["a", "b"].map(|c| format!("column {k}={c}"))).collect();
+    assert_eq!(auto.of_table(&many).to_string(), "matern32(ard)");
+    assert_eq!((auto.to_string(), auto.clone()), ("auto".into(), auto));
+    let other: KernelExpression = "linear".parse().unwrap();
+    assert_eq!(other.of_table(&many).to_string(), "linear");
+}
+
+#[test]
 fn categories_belong_to_the_kernel_that_names_their_column() {
     let features: Vec<String> =
         ["x1", "c=a", "c=b", "wind dir=n", "wind dir=s", "x2"].map(String::from).to_vec();

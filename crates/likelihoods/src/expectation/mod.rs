@@ -33,6 +33,7 @@ mod tilted;
 mod trapezoid;
 
 pub use gauss_hermite::GaussHermite;
+pub(crate) use gauss_legendre::GaussLegendre;
 pub(crate) use largest::{largest_probabilities, largest_probability};
 pub(crate) use log_sum_exp::{expected_log_sum_exp, log_expected_power};
 pub use monte_carlo::{CorrelatedSlopes, sampled_alpha_energy};

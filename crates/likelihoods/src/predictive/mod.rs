@@ -11,12 +11,14 @@
 //! | [`Prediction`] | probabilities or moments |
 //! | [`laplace_bridge`], [`dirichlet_bridge`] | the Dirichlet distribution nearest to a softmax of Gaussians, and the way back |
 //! | [`LabelInformation`] | the part of a label's uncertainty that more data would remove |
+//! | [`CountMixture`] | distribution function and quantiles of counts whose log rate is Gaussian |
 //! | `mixture` | equal mixtures of predictive distributions |
 //! | `root`, `draws` | sampled latent values, also for singular covariances |
 //! | `log_density` | log predictive densities of targets |
 //! | `log_integral` | the logarithm of a one-dimensional integral |
 
 mod bridge;
+mod count_mixture;
 mod draws;
 mod information;
 mod integration;
@@ -29,6 +31,7 @@ mod root;
 mod rule;
 
 pub use bridge::{dirichlet_bridge, laplace_bridge};
+pub use count_mixture::CountMixture;
 pub use information::LabelInformation;
 pub use integration::Integration;
 pub use latent::{Clipping, Covariance, LatentGaussian};

@@ -1,13 +1,14 @@
 //! A calibration, learned and applied to predictions.
 
 use super::classes::{ClassRecalibration, PredictedSets};
-use super::numbers::{Before, Intervals, Recalibration};
+use super::numbers::{Before, Intervals, Recalibration, Residuals};
 use super::observed::{ObservedRecalibration, ObservedTails};
 use super::predictive::{Predicted, Predictive};
+use super::rare::SharesMixture;
 use super::rows::CalibrationRequest;
 use crate::ModelError;
 use posterior_likelihoods::Integration;
-use posterior_metrics::{LabelSets, SplitConformal, Temperature};
+use posterior_metrics::{LabelSets, Temperature};
 use std::f64::consts::PI;
 use std::sync::Arc;
 
@@ -18,12 +19,14 @@ pub(crate) struct Calibration {
     pub(super) factors: Vec<f64>,
     /// What class probabilities go through, after sets are found by them.
     pub(super) temperature: Option<Temperature>,
+    /// What class probabilities are averaged with, after that.
+    pub(super) shares: Option<SharesMixture>,
     /// What sets of classes go by.
     pub(super) sets: Option<Arc<LabelSets>>,
     /// What quantiles of counts and of numbers with outliers go by.
     pub(super) tails: Option<ObservedTails>,
     /// Standardised residuals of each number of an example, as many as `factors`, where its intervals go by them.
-    pub(super) residuals: Vec<Option<Arc<SplitConformal>>>,
+    pub(super) residuals: Vec<Option<Arc<Residuals>>>,
 }
 
 /// Predictions of rows that a model was judged on, with what came true.
@@ -34,6 +37,8 @@ pub(crate) struct JudgedRows {
     pub(crate) width: usize,
     /// What came true, in the same units: as many numbers for each row, or the number of its class.
     pub(crate) truths: Vec<f64>,
+    /// The share of each class among the training rows; empty where none are known.
+    pub(crate) shares: Vec<f64>,
 }
 
 /// How intervals of numbers are calibrated.
@@ -70,13 +75,14 @@ impl Calibration {
         rows: &JudgedRows,
         by: NumbersBy,
     ) -> Result<Learned, ModelError> {
-        let JudgedRows { predicted, width, truths } = rows;
+        let JudgedRows { predicted, width, truths, shares } = rows;
         match (predicted, by) {
             (Predicted::Classes(p), _) => {
                 let labels: Vec<usize> = truths.iter().map(|y| *y as usize).collect();
-                let (classes, sets) = ClassRecalibration::learn(asked, (p, *width), &labels)?.unzip();
+                let (classes, sets) = ClassRecalibration::learn(asked, (p, *width), &labels, shares)?.unzip();
                 let temperature = classes.as_ref().and_then(ClassRecalibration::temperature);
-                let calibration = Self { temperature, sets: sets.map(Arc::new), ..Self::default() };
+                let shares = classes.as_ref().and_then(|own: &ClassRecalibration| own.shares.clone());
+                let calibration = Self { temperature, shares, sets: sets.map(Arc::new), ..Self::default() };
                 Ok(Learned { calibration, classes, ..Learned::default() })
             }
             (Predicted::Moments { mean, variance, .. }, NumbersBy::Factors) => {
@@ -90,9 +96,10 @@ impl Calibration {
                 };
                 Self::learn_numbers(asked, (0..*width).map(of))
             }
-            (Predicted::Moments { mean, variance, .. }, NumbersBy::Tails { counts, noise }) => {
+            (Predicted::Moments { mean, variance, latent_variance }, NumbersBy::Tails { counts, noise }) => {
                 let kind = (counts, noise.is_some());
-                let found = ObservedRecalibration::learn(asked, kind, (mean, variance), truths)?;
+                let found =
+                    ObservedRecalibration::learn(asked, kind, (mean, variance, latent_variance), truths)?;
                 let (record, tails) = found.unzip();
                 let tails = tails.map(|tails| ObservedTails::new(tails, counts, noise));
                 let calibration = Self { tails, ..Self::default() };
@@ -125,7 +132,7 @@ impl Calibration {
         (asked.is_none() || asked == own).then_some(self)
     }
 
-    /// Changes predictions as the rows say, and adds sets of classes of these levels. Latent values stay. Log densities of numbers have to be at targets that [`shrink`](crate::calibration::shrink) has moved.
+    /// Changes predictions as the rows say, and adds sets of classes of these levels. Latent values stay. Log densities of numbers have to be at targets that [`shrink`](crate::calibration::shrink) has moved; those of classes are dropped where probabilities are averaged with shares, of which they are no function.
     pub(crate) fn apply(&self, levels: &[f64], predictive: &mut Predictive) {
         predictive.intervals = self.intervals();
         predictive.tails = self.tails.clone();
@@ -141,12 +148,17 @@ impl Calibration {
                 let sets = self.sets.as_deref();
                 predictive.sets =
                     sets.map_or_else(Vec::new, |own| levels.iter().map(|level| of(own, level)).collect());
-                let Some(temperature) = self.temperature else { return };
-                for (i, row) in p.chunks_exact_mut(width).enumerate() {
-                    let sum = temperature.apply(row);
-                    if let Some(densities) = &mut predictive.log_density {
-                        densities[i] = densities[i] / temperature.value() - sum;
+                if let Some(temperature) = self.temperature {
+                    for (i, row) in p.chunks_exact_mut(width).enumerate() {
+                        let sum = temperature.apply(row);
+                        if let Some(densities) = &mut predictive.log_density {
+                            densities[i] = densities[i] / temperature.value() - sum;
+                        }
                     }
+                }
+                if let Some(shares) = &self.shares {
+                    p.chunks_exact_mut(width).for_each(|row| shares.apply(row));
+                    predictive.log_density = None;
                 }
             }
             _ => {}

@@ -3,6 +3,7 @@
 //! One temperature makes probabilities sharper or flatter ([`Temperature`]). Sets of classes hold the true one as often as they say ([`LabelSets`]). Sets go by the probabilities as the model has them, before any temperature, so that
 //! the rows that chose the temperature have chosen nothing about the sets, whose guarantee they give.
 
+use super::rare::SharesMixture;
 use super::rows::{CalibrationRequest, Guarantee, LEFT_OUT, PARTS};
 use crate::facts::count;
 use crate::options::CalibrateName;
@@ -47,6 +48,9 @@ pub struct ClassRecalibration {
     pub sets: Vec<SetScores>,
     /// Whether the finite-sample guarantee of conformal sets holds.
     pub guarantee: Guarantee,
+    /// What the model counts beside the shares of the classes, where its probabilities are averaged with these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shares: Option<SharesMixture>,
 }
 
 impl ClassRecalibration {
@@ -59,6 +63,7 @@ impl ClassRecalibration {
         asked: CalibrationRequest,
         (probabilities, width): (&[f64], usize),
         labels: &[usize],
+        shares: &[f64],
     ) -> Result<Option<(Self, LabelSets)>, ModelError> {
         let CalibrationRequest { calibrate, on, guarantee, weighted } = asked;
         let rows = labels.len();
@@ -84,7 +89,17 @@ impl ClassRecalibration {
         };
         let sets = SET_LEVELS.iter().map(|level| LabelSets::scored_apart(&classes, *level, PARTS));
         let sets = sets.collect::<Result<_, _>>()?;
-        Ok(Some((Self { on, rows, tempering, sets, guarantee }, LabelSets::new(&classes)?)))
+        let mut own = Self { on, rows, tempering, sets, guarantee, shares: None };
+        if !weighted {
+            let mut predicted = probabilities.to_vec();
+            if let Some(temperature) = own.temperature() {
+                predicted.chunks_exact_mut(width).for_each(|row| {
+                    temperature.apply(row);
+                });
+            }
+            own.shares = SharesMixture::learn((&predicted, width), labels, shares);
+        }
+        Ok(Some((own, LabelSets::new(&classes)?)))
     }
 
     /// The temperature that predictions have.
@@ -106,6 +121,18 @@ impl ClassRecalibration {
                  the model has them",
                 self.rows,
                 self.on.in_words(LEFT_OUT),
+            )
+        })
+    }
+
+    /// What the model's probabilities are averaged with.
+    pub fn sentence_of_shares(&self) -> Option<String> {
+        self.shares.as_ref().map(|own| {
+            format!(
+                "only {} of {} rows are of another class than the most frequent one, too few to tell how sure to be: probabilities count {:.0} %, the shares of the classes the rest. {CALIBRATE_NONE} leaves them as the model has them",
+                own.rare,
+                self.rows,
+                100.0 * own.weight
             )
         })
     }
@@ -229,7 +256,7 @@ mod tests {
         let asked =
             CalibrationRequest { calibrate, on: CheckedOn::HeldBack, guarantee: Guarantee::Holds, weighted };
         let Judged { probabilities, classes, labels } = judged;
-        ClassRecalibration::learn(asked, (probabilities, *classes), labels).unwrap()
+        ClassRecalibration::learn(asked, (probabilities, *classes), labels, &[]).unwrap()
     }
 
     fn of(calibrate: CalibrateName, judged: &Judged) -> Option<(ClassRecalibration, LabelSets)> {

@@ -2,14 +2,16 @@
 
 use super::applied::Calibration;
 use super::classes::ClassRecalibration;
-use super::numbers::Recalibration;
+use super::numbers::{Recalibration, Residuals};
 use super::observed::{ObservedRecalibration, ObservedTails};
-use posterior_metrics::{ConformalTails, LabelSets, SplitConformal, Temperature};
+use super::rare::SharesMixture;
+use posterior_metrics::{ConformalTails, LabelSets, Temperature};
 use posterior_store::{StoreError, Tensors};
 use std::sync::Arc;
 
 const FACTORS: &str = "calibration.factors";
 const TEMPERATURE: &str = "calibration.temperature";
+const SHARES: &str = "calibration.shares";
 const SETS: &str = "calibration.sets";
 const NOISE: &str = "calibration.tails.noise";
 
@@ -42,6 +44,9 @@ impl Calibration {
         if let Some(temperature) = self.temperature {
             tensors.insert_vector(TEMPERATURE, &[temperature.value()]);
         }
+        if let Some(own) = &self.shares {
+            tensors.insert_vector(SHARES, &[&[own.weight], &own.shares[..]].concat());
+        }
         if let Some(sets) = &self.sets {
             tensors.insert_vector(SETS, sets.scores());
         }
@@ -50,7 +55,7 @@ impl Calibration {
             noise.iter().for_each(|noise| tensors.insert_vector(NOISE, &[*noise]));
         }
         for (k, own) in self.residuals.iter().enumerate() {
-            own.iter().for_each(|own| tensors.insert_vector(residuals_of(k), own.magnitudes()));
+            own.iter().for_each(|own| tensors.insert_vector(residuals_of(k), own.numbers()));
         }
     }
 
@@ -76,7 +81,7 @@ impl Calibration {
             for (k, record) in numbers.iter().enumerate() {
                 let own =
                     record.as_ref().map(|own| tensors.vector(&residuals_of(k), own.rows)).transpose()?;
-                let own = own.map(|own| SplitConformal::new(&own)).transpose();
+                let own = own.map(|own| Residuals::of_numbers(&own)).transpose();
                 out.residuals.push(own.map_err(|e| tensors.corrupt(e))?.map(Arc::new));
             }
         }
@@ -89,6 +94,13 @@ impl Calibration {
                     return Err(tensors.corrupt("its temperature is no positive number"));
                 }
             }
+        }
+        if let Some(record) = classes.and_then(|own| own.shares.as_ref()) {
+            let own = tensors.vector(SHARES, record.shares.len() + 1)?;
+            if !own.iter().all(|share| (0.0..=1.0).contains(share)) {
+                return Err(tensors.corrupt("what its probabilities are averaged with are no shares"));
+            }
+            out.shares = Some(SharesMixture { weight: own[0], shares: own[1..].to_vec(), rare: record.rare });
         }
         if let Some(record) = tails {
             let counts = tensors.shape(tails_of(true)).is_some();
@@ -118,7 +130,7 @@ mod tests {
         let asked =
             CalibrationRequest { calibrate: CalibrateName::Conformal, on, guarantee, weighted: false };
         let width = if matches!(by, NumbersBy::Factors) { 2 } else { 1 };
-        Calibration::learn(asked, &JudgedRows { predicted, width, truths }, by).unwrap()
+        Calibration::learn(asked, &JudgedRows { predicted, width, truths, shares: Vec::new() }, by).unwrap()
     }
 
     /// A calibration that has everything, with records that are those of its parts.

@@ -13,6 +13,7 @@
 //!
 //! | file | does |
 //! |---|---|
+//! | `rare` | probabilities of rare classes: [`SharesMixture`] |
 //! | `rows` | which rows, and what is against their guarantee |
 //! | `numbers` | a factor and residuals of numbers: [`Recalibration`], [`Intervals`] |
 //! | `classes` | a temperature and sets of classes: [`ClassRecalibration`], [`PredictedSets`] |
@@ -29,6 +30,7 @@ mod network;
 mod numbers;
 mod observed;
 mod predictive;
+mod rare;
 mod rows;
 
 pub(crate) use applied::{Calibration, JudgedRows, Learned, NumbersBy};
@@ -41,5 +43,6 @@ pub(crate) use numbers::{Before, quantile};
 pub use numbers::{Intervals, Recalibration};
 pub use observed::{IntervalScores, ObservedRecalibration, ObservedTails};
 pub use predictive::{Predicted, PredictedKind, Predictive};
+pub use rare::SharesMixture;
 pub use rows::Guarantee;
-pub(crate) use rows::{CalibrationRequest, check, explained_by_chance};
+pub(crate) use rows::{CalibrationRequest, check, explained_by_chance, independent_rows, standard_error};

@@ -81,7 +81,8 @@ impl NetworkRecalibration {
         unseen: Predictive,
         truths: Vec<f64>,
     ) -> Result<(Option<Self>, Calibration), ModelError> {
-        let rows = JudgedRows { predicted: unseen.predicted, width: unseen.width, truths };
+        let rows =
+            JudgedRows { predicted: unseen.predicted, width: unseen.width, truths, shares: Vec::new() };
         let asked = CalibrationRequest { calibrate, on: CheckedOn::HeldBack, guarantee, weighted: false };
         let Learned { calibration, numbers, classes, .. } =
             Calibration::learn(asked, &rows, NumbersBy::Factors)?;

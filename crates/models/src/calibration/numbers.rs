@@ -7,7 +7,7 @@ use super::rows::{CalibrationRequest, Guarantee, LEFT_OUT, LEVEL, PARTS, explain
 use crate::facts::{count, fixed};
 use crate::options::CalibrateName;
 use crate::{CheckedOn, Facts, ModelError};
-use posterior_metrics::{SplitConformal, half_width_factor};
+use posterior_metrics::{ConformalTails, MetricsError, SplitConformal, half_width_factor};
 use posterior_notes::fixes::CALIBRATE_NONE;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -33,6 +33,9 @@ pub struct Recalibration {
     pub coverage_after: Option<f64>,
     /// Whether 95 % intervals are as wide as the furthest of these rows asks for, more than one in twenty: of few rows, all of them far inside.
     pub by_furthest: bool,
+    /// Whether each end of an interval goes by the rows on its side, because far more of the large residuals have one sign than the other.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_side: bool,
     /// Mean negative log density of these rows before, of the standardised target (of a network's numbers, in its own units).
     pub nll_before: f64,
     /// And after.
@@ -84,7 +87,7 @@ impl Before {
 impl Recalibration {
     /// What was asked for, of a model that was judged on rows with these standardised residuals `(y - m) / s`.
     ///
-    /// `auto` recalibrates where coverage is off by more than chance explains. It also does where held-back rows lie so far inside that narrower intervals make them likelier by more than chance: few rows may all
+    /// `auto` recalibrates where coverage is off by more than chance explains. Where far more of the large residuals have one sign than the other, each end of an interval goes by the rows on its side, whatever the coverage. It also does where held-back rows lie so far inside that narrower intervals make them likelier by more than chance: few rows may all
     /// be inside, and then coverage tells nothing. Intervals become narrower only where that makes the rows likelier. Where few rows are far away, the width is due to them.
     ///
     /// # Errors
@@ -93,9 +96,10 @@ impl Recalibration {
         asked: CalibrationRequest,
         before: Before,
         residuals: &[f64],
-    ) -> Result<Option<(Self, SplitConformal)>, ModelError> {
+    ) -> Result<Option<(Self, Residuals)>, ModelError> {
         let automatic = asked.calibrate == CalibrateName::Auto;
-        if residuals.is_empty() || !before.may_ask_for(asked.calibrate) {
+        let lopsided = automatic && is_lopsided(residuals);
+        if residuals.is_empty() || !(lopsided || before.may_ask_for(asked.calibrate)) {
             return Ok(None);
         }
         let mut conformal = SplitConformal::new(residuals)?;
@@ -115,6 +119,7 @@ impl Recalibration {
         let gains: Vec<f64> =
             residuals.iter().map(|z| -factor.ln() - 0.5 * z * z * (1.0 / (factor * factor) - 1.0)).collect();
         let gain = gains.iter().sum::<f64>();
+        let sides = if lopsided { Some(ConformalTails::new(residuals)?) } else { None };
         let wanted = if !automatic || coverage < chance[0] {
             true
         } else if coverage > chance[1] {
@@ -122,9 +127,10 @@ impl Recalibration {
         } else {
             tells_of_width && factor < 1.0 && gain > SURE_GAIN.max(SURE_DEVIATIONS * scatter(&gains))
         };
-        if !wanted {
+        if !wanted && sides.is_none() {
             return Ok(None);
         }
+        let (factor, gain) = if wanted { (factor, gain) } else { (1.0, 0.0) };
         let coverage_after =
             if cautious { None } else { SplitConformal::coverage_apart(residuals, LEVEL, PARTS)? };
         let guarantee = match asked.guarantee {
@@ -138,12 +144,13 @@ impl Recalibration {
             coverage_before: coverage,
             coverage_after,
             by_furthest: cautious,
+            by_side: lopsided,
             nll_before: nll,
             nll_after: nll - gain / residuals.len() as f64,
             spread,
             guarantee,
         };
-        Ok(Some((own, conformal)))
+        Ok(Some((own, sides.map_or(Residuals::Central(conformal), Residuals::Sides))))
     }
 
     /// What was done.
@@ -160,6 +167,8 @@ impl Recalibration {
         });
         let furthest = if self.by_furthest {
             ", and they are as wide now as the furthest of these asks for"
+        } else if self.by_side {
+            ", and each end of an interval goes by the rows on its side"
         } else {
             ""
         };
@@ -187,26 +196,73 @@ fn scatter(terms: &[f64]) -> f64 {
     terms.iter().map(|term| (term - mean).powi(2)).sum::<f64>().sqrt()
 }
 
+/// Standardised residuals that intervals go by.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Residuals {
+    /// Both ends at the same distance.
+    Central(SplitConformal),
+    /// Each end by itself, where residuals of one sign are far more often large than those of the other.
+    Sides(ConformalTails),
+}
+
+impl Residuals {
+    /// As they stand in a file: magnitudes or, with their signs, residuals.
+    pub(super) fn numbers(&self) -> &[f64] {
+        match self {
+            Self::Central(own) => own.magnitudes(),
+            Self::Sides(own) => own.scores(),
+        }
+    }
+
+    /// The way back.
+    ///
+    /// # Errors
+    /// [`MetricsError`] for what are no residuals.
+    pub(super) fn of_numbers(numbers: &[f64]) -> Result<Self, MetricsError> {
+        match numbers.iter().any(|z| *z < 0.0) {
+            true => Ok(Self::Sides(ConformalTails::new(numbers)?)),
+            false => Ok(Self::Central(SplitConformal::new(numbers)?)),
+        }
+    }
+}
+
+/// Level of the intervals outside of which residuals of both signs are counted, and by how many deviations of a fair coin they must differ.
+const LOPSIDED: (f64, f64) = (0.9, 5.0);
+
+/// Whether far more of the large residuals have one sign than the other.
+fn is_lopsided(residuals: &[f64]) -> bool {
+    let mut magnitudes: Vec<f64> = residuals.iter().map(|z| z.abs()).collect();
+    magnitudes.sort_by(f64::total_cmp);
+    let Some(end) = magnitudes.get((LOPSIDED.0 * magnitudes.len() as f64) as usize) else { return false };
+    let [above, below] =
+        [1.0, -1.0].map(|sign| residuals.iter().filter(|z| sign * **z >= *end).count() as f64);
+    (above - below).abs() > LOPSIDED.1 * (above + below).sqrt()
+}
+
 /// Recalibrated intervals of predictions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Intervals {
     factor: f64,
-    conformal: Arc<SplitConformal>,
+    residuals: Arc<Residuals>,
 }
 
 impl Intervals {
-    pub(super) fn new(factor: f64, conformal: Arc<SplitConformal>) -> Self {
-        Self { factor, conformal }
+    pub(super) fn new(factor: f64, residuals: Arc<Residuals>) -> Self {
+        Self { factor, residuals }
     }
 
     /// How far the quantile at `level` in (0, 1) lies from the mean, in recalibrated standard deviations.
     pub(crate) fn quantile(&self, level: f64) -> f64 {
+        let conformal = match &*self.residuals {
+            Residuals::Central(own) => own,
+            Residuals::Sides(own) => return own.extended_quantile(level, standard_quantile) / self.factor,
+        };
         let sides = 2.0 * level - 1.0;
         // The centre is the mean, though intervals of no probability may have a width.
         if sides == 0.0 {
             return 0.0;
         }
-        self.conformal.extended_half_width(sides.abs()) / self.factor * sides.signum()
+        conformal.extended_half_width(sides.abs()) / self.factor * sides.signum()
     }
 }
 
@@ -230,11 +286,7 @@ pub(super) mod tests {
         ((*state >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     }
 
-    fn of(
-        calibrate: CalibrateName,
-        before: Before,
-        residuals: &[f64],
-    ) -> Option<(Recalibration, SplitConformal)> {
+    fn of(calibrate: CalibrateName, before: Before, residuals: &[f64]) -> Option<(Recalibration, Residuals)> {
         let on = CheckedOn::HeldBack;
         let asked = CalibrationRequest { calibrate, on, guarantee: Guarantee::Holds, weighted: false };
         Recalibration::learn(asked, before, residuals).unwrap()
@@ -317,9 +369,9 @@ pub(super) mod tests {
     #[test]
     fn quantiles_are_those_of_the_rows() {
         let z = residuals(2.0);
-        let conformal = Arc::new(SplitConformal::new(&z).unwrap());
+        let conformal = SplitConformal::new(&z).unwrap();
         let factor = conformal.factor(LEVEL).unwrap();
-        let own = Intervals::new(factor, conformal.clone());
+        let own = Intervals::new(factor, Arc::new(Residuals::Central(conformal.clone())));
         assert_eq!(own.quantile(0.5), 0.0);
         // At the level itself deviations are normal ones.
         assert!((own.quantile(0.975) - standard_quantile(0.975)).abs() < 1e-12);
@@ -327,5 +379,23 @@ pub(super) mod tests {
         assert_eq!(own.quantile(0.9) * factor, conformal.half_width(0.8).unwrap());
         let levels: Vec<f64> = (1..1000).map(|k| own.quantile(f64::from(k) / 1000.0)).collect();
         assert!(levels.windows(2).all(|pair| pair[0] <= pair[1]) && levels[998].is_finite());
+    }
+
+    /// Nine tenths of the rows a little below the mean, the others far above: the ends of intervals are those of each side, and stand so in a file.
+    #[test]
+    fn residuals_of_one_sign_move_one_end() {
+        let mut state = 4;
+        let mut z = || if uniform(&mut state) < 0.9 { -0.3 } else { 1.0 - 2.0 * uniform(&mut state).ln() };
+        let z: Vec<f64> = (0..2000).map(|_| z()).collect();
+        let (record, kept) = of(CalibrateName::Auto, before(&z, 1.4), &z).unwrap();
+        let again = Residuals::of_numbers(kept.numbers()).unwrap();
+        assert_eq!(again, kept);
+        let own = Intervals::new(record.factor, Arc::new(again));
+        // P(z > q) = 0.1 exp(-(q - 1) / 2), to three deviations of an order statistic.
+        let upper = own.quantile(0.95) * record.factor;
+        assert!(
+            (upper - (1.0 + 2.0 * 2f64.ln())).abs() < 3.0 * 2.0 * (0.05f64 * 0.95 / 2000.0).sqrt() / 0.05
+        );
+        assert_eq!(own.quantile(0.05) * record.factor, -0.3);
     }
 }

@@ -1,14 +1,16 @@
 //! **Intervals of counts and of numbers with outliers**, by rows that had no part in a fit.
 //!
 //! Such observations are not Gaussian, and a factor for their standard deviations would say nothing of them. Each end of an interval goes by the scores of the rows that a fit was judged on instead ([`ConformalTails`]): standardised residuals of
-//! numbers, tail probabilities of counts under a distribution of the predicted mean and variance ([`CountDistribution`]). Means, deviations and densities stay the model's.
+//! numbers, tail probabilities of counts under the predicted mixture over the latent function ([`CountMixture`]). Means, deviations and densities stay the model's.
 
 use super::classes::SET_LEVELS;
 use super::numbers::standard_quantile;
 use super::rows::{CalibrationRequest, Guarantee, LEFT_OUT, LEVEL, PARTS};
 use crate::options::CalibrateName;
 use crate::{CheckedOn, ModelError};
-use posterior_metrics::{ConformalTails, CountDistribution};
+use posterior_likelihoods::CountMixture;
+use posterior_metrics::ConformalTails;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -42,10 +44,13 @@ pub struct ObservedRecalibration {
     pub of_scale: bool,
 }
 
+/// Mean and variance of an observation, and the variance of its function (of counts: of the rate).
+pub(crate) type Moments<T> = (T, T, T);
+
 /// The score of a truth, none where a prediction is no number or has no width.
-fn score(counts: bool, (mean, variance): (f64, f64), truth: f64) -> Option<f64> {
+fn score(counts: bool, (mean, variance, latent): Moments<f64>, truth: f64) -> Option<f64> {
     if counts {
-        return CountDistribution::new(mean, variance).ok().map(|own| own.score(truth));
+        return CountMixture::from_moments(mean, variance, latent).map(|own| own.score(truth));
     }
     Some((truth - mean) / variance.sqrt()).filter(|z| z.is_finite())
 }
@@ -59,7 +64,7 @@ impl ObservedRecalibration {
     pub(super) fn learn(
         asked: CalibrationRequest,
         (counts, of_scale): (bool, bool),
-        (mean, variance): (&[f64], &[f64]),
+        (mean, variance, latent): Moments<&[f64]>,
         truths: &[f64],
     ) -> Result<Option<(Self, ConformalTails)>, ModelError> {
         let CalibrationRequest { calibrate, on, guarantee, .. } = asked;
@@ -67,7 +72,8 @@ impl ObservedRecalibration {
         if calibrate == CalibrateName::None || rows < FEWEST {
             return Ok(None);
         }
-        let each = (0..rows).map(|i| score(counts, (mean[i], variance[i]), truths[i]));
+        let each = (0..rows).into_par_iter();
+        let each = each.map(|i| score(counts, (mean[i], variance[i], latent[i]), truths[i]));
         let Some(scores) = each.collect::<Option<Vec<f64>>>() else { return Ok(None) };
         let tails = ConformalTails::new(&scores)?;
         let own = Self {
@@ -102,17 +108,13 @@ impl ObservedTails {
         Self { tails: Arc::new(tails), counts, noise }
     }
 
-    /// The square of what residuals of an observation of this variance are measured by, where its function has that one.
-    pub fn measure(&self, variance: f64, latent_variance: f64) -> f64 {
-        self.noise.map_or(variance, |noise| latent_variance + noise)
-    }
-
-    /// The quantile at `level` in (0, 1) of an observation of this predicted mean and variance (its [`measure`](Self::measure)); of counts a whole number. NaN where the prediction is none. Cost for counts: some dozens of tail probabilities.
-    pub fn quantile(&self, level: f64, mean: f64, variance: f64) -> f64 {
+    /// The quantile at `level` in (0, 1) of an observation of this predicted mean and variance, whose function has that `latent_variance`; of counts a whole number. NaN where the prediction is none. Cost for counts: about ten tail probabilities.
+    pub fn quantile(&self, level: f64, (mean, variance, latent_variance): Moments<f64>) -> f64 {
         if !self.counts {
-            return mean + self.tails.extended_quantile(level, standard_quantile) * variance.sqrt();
+            let measure = self.noise.map_or(variance, |noise| latent_variance + noise);
+            return mean + self.tails.extended_quantile(level, standard_quantile) * measure.sqrt();
         }
-        let Ok(own) = CountDistribution::new(mean, variance) else { return f64::NAN };
+        let Some(own) = CountMixture::from_moments(mean, variance, latent_variance) else { return f64::NAN };
         // The scale of the scores.
         let tail = |p: f64| if p < 0.5 { (2.0 * p).ln() } else { -(2.0 * (1.0 - p)).ln() };
         let score = self.tails.extended_quantile(level, tail);
@@ -152,16 +154,23 @@ pub struct IntervalScores {
 }
 
 impl IntervalScores {
-    /// Of intervals of the usual levels; variances are measures.
-    pub(crate) fn of(known: &ObservedTails, (mean, variance): (&[f64], &[f64]), truths: &[f64]) -> Vec<Self> {
+    /// Of intervals of the usual levels.
+    pub(crate) fn of(
+        known: &ObservedTails,
+        (mean, variance, latent): Moments<&[f64]>,
+        truths: &[f64],
+    ) -> Vec<Self> {
         let rows = truths.len().max(1) as f64;
         let each = SET_LEVELS.into_iter().map(|level| {
-            let (mut inside, mut width) = (0usize, 0.0);
-            for ((&m, &v), y) in mean.iter().zip(variance).zip(truths) {
-                let [low, high] = [0.5 - 0.5 * level, 0.5 + 0.5 * level].map(|at| known.quantile(at, m, v));
-                inside += usize::from((low..=high).contains(y));
-                width += high - low;
-            }
+            let ends: Vec<[f64; 2]> = (0..truths.len())
+                .into_par_iter()
+                .map(|i| {
+                    let at = |level: f64| known.quantile(level, (mean[i], variance[i], latent[i]));
+                    [at(0.5 - 0.5 * level), at(0.5 + 0.5 * level)]
+                })
+                .collect();
+            let inside = ends.iter().zip(truths).filter(|([low, high], y)| (low..=high).contains(y)).count();
+            let width = ends.iter().map(|[low, high]| high - low).sum::<f64>();
             Self { level, coverage: inside as f64 / rows, mean_width: width / rows }
         });
         each.collect()
@@ -178,8 +187,15 @@ mod tests {
     struct Judged {
         mean: Vec<f64>,
         variance: Vec<f64>,
+        latent: Vec<f64>,
         truths: Vec<f64>,
         counts: bool,
+    }
+
+    impl Judged {
+        fn moments(&self) -> Moments<&[f64]> {
+            (&self.mean, &self.variance, &self.latent)
+        }
     }
 
     fn of(
@@ -187,8 +203,8 @@ mod tests {
         judged: &Judged,
     ) -> Option<(ObservedRecalibration, ObservedTails)> {
         let asked = CalibrationRequest { calibrate, on, guarantee: Guarantee::Holds, weighted: false };
-        let Judged { mean, variance, truths, counts } = judged;
-        let found = ObservedRecalibration::learn(asked, (*counts, false), (mean, variance), truths);
+        let Judged { truths, counts, .. } = judged;
+        let found = ObservedRecalibration::learn(asked, (*counts, false), judged.moments(), truths);
         found.unwrap().map(|(own, tails)| (own, ObservedTails::new(tails, *counts, None)))
     }
 
@@ -216,7 +232,7 @@ mod tests {
                 poisson(m * (width * z - 0.5 * width * width).exp(), state)
             })
             .collect();
-        Judged { variance: mean.clone(), mean, truths, counts: true }
+        Judged { variance: mean.clone(), latent: vec![0.0; rows], mean, truths, counts: true }
     }
 
     #[test]
@@ -226,7 +242,7 @@ mod tests {
             let told = judged(999, scatter, &mut state);
             let (own, tails) = of((CalibrateName::Auto, CheckedOn::HeldBack), &told).unwrap();
             let new = judged(4000, scatter, &mut state);
-            let scores = IntervalScores::of(&tails, (&new.mean, &new.variance), &new.truths);
+            let scores = IntervalScores::of(&tails, new.moments(), &new.truths);
             for s in &scores {
                 // At least the level, but for three deviations of both sets of rows; ties of whole numbers make them hold more.
                 let chance = 3.0 * (s.level * (1.0 - s.level) * (1.0 / 999.0 + 1.0 / 4000.0)).sqrt();
@@ -234,7 +250,7 @@ mod tests {
             }
             assert!((own.coverage.unwrap() - 0.96).abs() < 0.03, "{own:?}");
             // Where the model is right they are what its distribution says, each side by itself.
-            let few = [0.5 - 0.475, 0.975].map(|level| tails.quantile(level, 0.4, 0.4));
+            let few = [0.5 - 0.475, 0.975].map(|level| tails.quantile(level, (0.4, 0.4, 0.0)));
             if scatter == 1.0 {
                 assert!(few == [0.0, 2.0], "{few:?}");
             }
@@ -250,7 +266,7 @@ mod tests {
         assert!(of((CalibrateName::None, on), &told).is_none());
         for mean in [1e-3, 0.2, 0.7, 1.0, 12.3, 400.0, 3e4] {
             let levels = [0.001, 0.025, 0.2, 0.45, 0.5, 0.55, 0.8, 0.975, 0.999];
-            let ends = levels.map(|level| tails.quantile(level, mean, 1.5 * mean));
+            let ends = levels.map(|level| tails.quantile(level, (mean, 1.5 * mean, 0.0)));
             assert!(
                 ends.is_sorted() && ends.iter().all(|q| *q >= 0.0 && q.fract() == 0.0),
                 "{mean} {ends:?}"
@@ -273,6 +289,7 @@ mod tests {
         let mut judged = |rows: usize| Judged {
             mean: vec![2.0; rows],
             variance: vec![4.0; rows],
+            latent: vec![0.0; rows],
             truths: (0..rows).map(|_| 2.0 - 2.0 * uniform(&mut state).ln()).collect(),
             counts: false,
         };
@@ -280,12 +297,12 @@ mod tests {
         let (_, tails) = of((CalibrateName::Auto, CheckedOn::HeldBack), &told).unwrap();
         // Quantiles of the exponential distribution, to three deviations of an order statistic.
         for level in [0.05, 0.5, 0.95] {
-            let found = (tails.quantile(level, 2.0, 4.0) - 2.0) / 2.0;
+            let found = (tails.quantile(level, (2.0, 4.0, 0.0)) - 2.0) / 2.0;
             let deviation = (level * (1.0 - level) / 1999.0f64).sqrt() / (1.0 - level);
             assert!((found + (1.0 - level).ln()).abs() < 3.0 * deviation, "{level} {found}");
         }
         let new = judged(4000);
-        for s in IntervalScores::of(&tails, (&new.mean, &new.variance), &new.truths) {
+        for s in IntervalScores::of(&tails, new.moments(), &new.truths) {
             assert!((s.coverage - s.level).abs() < 0.025, "{s:?}");
         }
     }

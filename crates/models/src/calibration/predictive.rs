@@ -5,6 +5,7 @@ use super::numbers::{self, Intervals};
 use super::observed::ObservedTails;
 use crate::{MappedPredictions, Truth, VarianceSolves};
 use posterior_data::{InputMoments, Notes};
+use posterior_likelihoods::CountMixture;
 use posterior_metrics::entropy;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -49,6 +50,8 @@ pub struct Predictive {
     pub gaussian: bool,
     /// Whether it is the logarithm of what is predicted that is Gaussian: rates that are not observed themselves.
     pub log_gaussian: bool,
+    /// Whether they are counts whose log rate is Gaussian and averaged over, so that moments tell the distribution.
+    pub counts: bool,
     /// The predictions where they are Gaussian, of a target that was mapped.
     pub mapped: Option<MappedPredictions>,
     /// Numbers for each example: classes, events, or numbers of a target.
@@ -90,6 +93,7 @@ impl Predictive {
             predicted,
             gaussian,
             log_gaussian: false,
+            counts: false,
             mapped: None,
             width,
             outputs,
@@ -188,7 +192,7 @@ impl Predictive {
         self.gaussian.then(|| rows.map(|((m, v), y)| (y - m) / v.sqrt()).collect())
     }
 
-    /// Quantiles at `level` in (0, 1) of observations (or, without noise, of the function) under Gaussian noise, recalibrated where the model is, of mixtures of Gaussians that are recalibrated, of counts and numbers with outliers where rows tell them, or of a rate whose logarithm is Gaussian; None for other predictions.
+    /// Quantiles at `level` in (0, 1) of observations (or, without noise, of the function) under Gaussian noise, recalibrated where the model is, of mixtures of Gaussians that are recalibrated, of counts, of numbers with outliers where rows tell them, or of a rate whose logarithm is Gaussian; None for other predictions.
     pub fn quantiles(&self, level: f64, noise: bool) -> Option<Vec<f64>> {
         let Predicted::Moments { mean, variance, latent_variance } = &self.predicted else { return None };
         let intervals = |k: usize| self.intervals.get(k).and_then(Option::as_ref).filter(|_| noise);
@@ -204,11 +208,18 @@ impl Predictive {
             };
             return Some(mean.iter().zip(latent_variance).map(of).collect());
         }
+        let rows = || {
+            let all = mean.par_iter().zip(variance).zip(latent_variance);
+            all.map(|((m, v), latent)| (*m, *v, *latent))
+        };
         if let (Some(tails), true) = (&self.tails, noise) {
-            let of = |((m, v), latent): ((&f64, &f64), &f64)| {
-                tails.quantile(level, *m, tails.measure(*v, *latent))
+            return Some(rows().map(|moments| tails.quantile(level, moments)).collect());
+        }
+        if self.counts && noise {
+            let of = |(m, v, latent)| {
+                CountMixture::from_moments(m, v, latent).map_or(f64::NAN, |own| own.quantile(level))
             };
-            return Some(mean.par_iter().zip(variance).zip(latent_variance).map(of).collect());
+            return Some(rows().map(of).collect());
         }
         let by_rows = noise && (0..self.width.max(1)).all(|k| intervals(k).is_some());
         if !self.gaussian && !by_rows {

@@ -2,8 +2,10 @@
 
 use crate::options::CalibrateName;
 use crate::{CheckedOn, ModelError};
+use posterior_metrics::half_width_factor;
 use posterior_notes::fixes::HELD_BACK;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The level whose intervals are normal ones after recalibration.
 pub(crate) const LEVEL: f64 = 0.95;
@@ -26,6 +28,26 @@ pub(crate) fn explained_by_chance(rows: usize) -> [f64; 2] {
     [(0.95 - half).max(0.0), (0.95 + half).min(1.0)]
 }
 
+/// The standard error of a share inside 95 % intervals, by what chance explains.
+pub(crate) fn standard_error(chance: [f64; 2]) -> f64 {
+    (0.95 - chance[0]) / DEVIATIONS
+}
+
+/// As many rows as say as much of a share inside 95 % intervals, one by one, as these rows say, with their groups and standardised residuals: `0.95 · 0.05` over the variance of the share, which is that of sums over groups.
+pub(crate) fn independent_rows(groups: &[usize], residuals: &[f64]) -> usize {
+    let (rows, half) = (residuals.len() as f64, half_width_factor(LEVEL));
+    let inside = residuals.iter().filter(|z| z.abs() <= half).count() as f64 / rows.max(1.0);
+    let mut sums: BTreeMap<usize, f64> = BTreeMap::new();
+    for (group, z) in groups.iter().zip(residuals) {
+        *sums.entry(*group).or_default() += f64::from(u8::from(z.abs() <= half)) - inside;
+    }
+    let (count, squares) = (sums.len(), sums.values().map(|sum| sum * sum).sum::<f64>());
+    let alone = rows * 0.95 * 0.05;
+    // Where all are inside their intervals the groups are what is independent.
+    let independent = if squares > 0.0 { rows * alone / squares } else { count as f64 };
+    (independent as usize).clamp(count.min(residuals.len()).max(1), residuals.len().max(1))
+}
+
 /// Whether new rows like those that tell it lie inside 95 % intervals with a probability of 95 % at least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -34,6 +56,8 @@ pub enum Guarantee {
     Holds,
     /// Hyperparameters have seen the rows, each of which is predicted from the others.
     LeaveOneOut,
+    /// Each row is predicted under what was learned without its fold, and the model is of all rows.
+    Folds,
     /// A method was chosen by them.
     Chosen,
     /// Hyperparameters were given, and may have seen them.
@@ -68,6 +92,7 @@ impl Guarantee {
         Some(match self {
             Self::Holds => return None,
             Self::LeaveOneOut => "the hyperparameters have seen these rows",
+            Self::Folds => "the model has learned from these rows since they were predicted, fold by fold",
             Self::Chosen => "something of the fit was chosen by these rows",
             Self::Given => "the hyperparameters were given, and may have seen these rows",
             Self::TrainingDuplicates => {
@@ -135,6 +160,21 @@ mod tests {
             "{error}"
         );
         assert!(check(asked, 19, true).is_ok() && check(CalibrateName::default(), 0, true).is_ok());
+    }
+
+    /// Rows that repeat nine times count once, rows of their own as they are.
+    #[test]
+    fn rows_of_a_group_count_by_what_they_have_in_common() {
+        let outside = |i: usize| if i % 20 == 7 { 3.0 } else { 0.5 };
+        let groups: Vec<usize> = (0..900).map(|i| i / 9).collect();
+        let same: Vec<f64> = (0..900).map(|i| outside(i / 9)).collect();
+        let found = independent_rows(&groups, &same);
+        assert!((95..=105).contains(&found), "{found}");
+        let alone: Vec<usize> = (0..900).collect();
+        let found = independent_rows(&alone, &(0..900).map(outside).collect::<Vec<_>>());
+        assert!((890..=900).contains(&found), "{found}");
+        assert_eq!(independent_rows(&groups, &[0.1; 900]), 100);
+        assert!((standard_error(explained_by_chance(500)) - (0.95 * 0.05 / 500f64).sqrt()).abs() < 1e-12);
     }
 
     #[test]

@@ -227,6 +227,9 @@ pub(crate) fn notes(
     }
     out.extend(fit.check.iter().flat_map(|check| &check.warnings).map(Note::warning));
     out.extend(fit.recalibration.iter().filter_map(ClassRecalibration::sentence).map(Note::information));
+    out.extend(
+        fit.recalibration.iter().filter_map(ClassRecalibration::sentence_of_shares).map(Note::information),
+    );
     // Learned features use few directions nearly always, and facts say how many; where predictions do not fit, that is why.
     let doubtful = fit.check.as_ref().is_none_or(|check| !check.warnings.is_empty());
     if let Some(features) = fit.features.as_ref().filter(|_| doubtful) {

@@ -23,6 +23,6 @@ mod standing;
 pub(crate) use hyperparameters::{hyperparameters, lengthscales};
 pub(crate) use network::evidence;
 pub(crate) use process::FEW_STEPS;
-pub(crate) use process::{funnel_in_words, funnel_remedy, table_of};
+pub(crate) use process::{FUNNEL, funnel_in_words, funnel_remedy, table_of};
 pub(crate) use report::report;
 pub(crate) use standing::{NO_BETTER, Standing, grouped};

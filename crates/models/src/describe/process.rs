@@ -4,7 +4,7 @@ use super::likelihood;
 use crate::facts::{STANDARDISED, count, ending, fixed, nonzero, search};
 use crate::text::{number, table};
 use crate::{
-    Compression, Fact, Facts, FitRecord, FitSummary, GaussianOutput, GviSummary, Output, Process,
+    Compression, Fact, Facts, FitRecord, FitRequest, FitSummary, GaussianOutput, GviSummary, Output, Process,
     ProcessRecord, Recalibration, TableInputs,
 };
 use posterior_gp::{Density, Hyperprior, MeanForm};
@@ -142,7 +142,15 @@ fn notes_of_numbers(model: &Process<'_>, output: &GaussianOutput, fit: &FitSumma
     let learned = fit.scalable.as_ref().is_some_and(|large| large.deep.is_some());
     // That of the places is all of it, where it is learned.
     if output.noise.is_none() && noise <= record.noise_floor.unwrap_or(0.0) * 1.01 {
+        // Where it was lowered already, nothing is left to do.
+        let lowest = record.noise_floor.unwrap_or(0.0) < FitRequest::default().prior.noise_floor;
         out.push(match learned {
+            false if lowest => Note::new(
+                "noiseless",
+                Severity::Information,
+                "the data look noiseless: the noise is at its floor of {floor} of the target's variance",
+            )
+            .value("floor", format!("{:.0e}", record.noise_floor.unwrap_or(0.0))),
             true => Note::new(
                 "shared-noise-floor",
                 Severity::Information,
@@ -216,6 +224,9 @@ pub(crate) fn table_of(hyperparameters: Vec<Hyperparameter>) -> String {
     table(&hyperparameters.into_iter().map(row).collect::<Vec<_>>())
 }
 
+/// How the warning of a funnel begins.
+pub(crate) const FUNNEL: &str = "a funnel";
+
 /// What a funnel is, and what to do.
 pub(crate) fn funnel_in_words(funnel: Funnel, rows: usize, remedy: &str) -> String {
     let (grow, narrow, wide) = match funnel.rank_correlation > 0.0 {
@@ -223,7 +234,7 @@ pub(crate) fn funnel_in_words(funnel: Funnel, rows: usize, remedy: &str) -> Stri
         false => ("shrink", "small", "large"),
     };
     format!(
-        "a funnel: errors {grow} with the prediction (rank correlation {:.2}, {rows} rows); intervals are too narrow where it is {narrow}, too wide where it is {wide}: {remedy}",
+        "{FUNNEL}: errors {grow} with the prediction (rank correlation {:.2}, {rows} rows); intervals are too narrow where it is {narrow}, too wide where it is {wide}: {remedy}",
         funnel.rank_correlation
     )
 }

@@ -11,7 +11,7 @@ use crate::{
     CheckedOn, ContinuedRows, FitRecord, FitRequest, Model, ModelError, Predictor, Process, TableSource, Want,
 };
 use faer::Mat;
-use posterior_data::{Extracted, Notes, RowFingerprints, Table, table_fingerprints};
+use posterior_data::{Extracted, Notes, RowFingerprints, Schema, Table, Unseen, table_fingerprints};
 use posterior_gp::Observations;
 use posterior_gp::exact::{ExactPosterior, Plan};
 use posterior_notes::fixes::{FIT, MEMORY, SDD, STREAM_MODEL};
@@ -194,7 +194,9 @@ impl Process<'_> {
     /// [`ModelError::Data`] naming the cell or the column; [`ModelError::Gp`].
     pub fn new_rows(&self, table: &Table, rows: &[usize]) -> Result<NewRows, ModelError> {
         self.numbers()?;
-        let extracted = self.extract(table, rows, true)?;
+        // All that are unknown would be learned as one.
+        let schema = Schema { unseen: Unseen::Error, ..self.inputs.schema.clone() };
+        let extracted = self.extract_by(&schema, table, rows, true)?;
         let (data, y) = self.observations(&extracted)?;
         let fingerprints = table_fingerprints(extracted.x.as_ref(), &y);
         Ok(NewRows {

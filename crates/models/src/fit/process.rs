@@ -1,7 +1,9 @@
 //! From a table to a model.
 
+use super::candidates;
 use crate::method::deep;
 use crate::method::large::{fit_from_disk, in_memory, not_from_disk, whole_posterior};
+use crate::method::noise;
 use crate::method::regression::{Draft, recorded};
 use crate::method::training::begin_anew;
 use crate::options::{EvidenceOptions, Limits};
@@ -42,7 +44,7 @@ impl Model {
         if !request.learns_heteroscedastic_noise() {
             return (text, bytes);
         }
-        let (noise, beside) = crate::method::noise::plan_in_words(request, rows, names.len());
+        let (noise, beside) = noise::plan_in_words(request, rows, names.len());
         (format!("{text}; {noise}"), bytes.max(beside))
     }
 
@@ -93,10 +95,10 @@ impl Model {
     ) -> Result<Self, ModelError> {
         check_noise(request)?;
         let prepared = Prepared::from_table(table, rows, request)?;
-        Self::fit_prepared(prepared, request, observer)
+        candidates::fit(prepared, request, observer)
     }
 
-    /// As [`Model::fit`], for rows that are prepared.
+    /// As [`Model::fit`], for rows that are prepared, and as the request says alone: nothing else is tried.
     ///
     /// # Errors
     /// As [`Model::fit`]; [`ModelError::Interrupted`] when hyperparameters of a large table were not found yet.
@@ -105,20 +107,29 @@ impl Model {
         request: &FitRequest,
         observer: &mut Observer<'_, FitStage>,
     ) -> Result<Self, ModelError> {
+        Self::fit_as_asked(prepared, (request, noise::ROWS), observer)
+    }
+
+    /// The same with so many rows at most that heteroscedastic noise learns from.
+    pub(super) fn fit_as_asked(
+        prepared: Prepared,
+        (request, noise_rows): (&FitRequest, usize),
+        observer: &mut Observer<'_, FitStage>,
+    ) -> Result<Self, ModelError> {
         let started = Instant::now();
         check_noise(request)?;
         in_memory(&request.method)?;
         begin_anew(request)?;
         check_weights(&prepared.data, request, &prepared.schema.feature_names())?;
         let mut prepared = prepared;
-        let mut noise = None;
+        let mut heteroscedastic = None;
         let later: FitRequest;
         let mut request = request;
         if request.learns_heteroscedastic_noise() {
             let names = prepared.schema.feature_names();
-            let (own, summary, data) = crate::method::noise::learn(request, &names, prepared.data, observer)?;
+            let (own, summary, data) = noise::learn(request, (&names, noise_rows), prepared.data, observer)?;
             prepared.data = data;
-            noise = Some((Arc::new(own), summary));
+            heteroscedastic = Some((Arc::new(own), summary));
             // One budget for all of it.
             let spent = started.elapsed().as_secs_f64();
             let time_budget = request.limits.time.map(|s| (s - spent).max(f64::MIN_POSITIVE));
@@ -131,7 +142,7 @@ impl Model {
         let plan = settings.plan((request, &chosen.method), rows, features);
         let mut draft = begun(&prepared, rows, (request, &chosen, plan))?;
         draft.inputs.densest = densest(&draft.inputs, || Ok(prepared.data.inputs().to_owned()))?;
-        if let Some((process, summary)) = noise {
+        if let Some((process, summary)) = heteroscedastic {
             draft.output = GaussianOutput { noise: Some(summary), process: Some(process) };
         }
         let training = prepared.training.clone();
@@ -139,7 +150,7 @@ impl Model {
         draft.ended(learned, training, started)
     }
 
-    /// As [`Model::fit_prepared`], for rows in memory or in a file, by methods that look at some rows at a time ([`Method::disk`]) where they are in a file.
+    /// As [`Model::fit`], for rows that are prepared in memory or in a file, by methods that look at some rows at a time ([`Method::disk`]) where they are in a file.
     ///
     /// # Errors
     /// As [`Model::fit_prepared`].
@@ -149,7 +160,7 @@ impl Model {
         observer: &mut Observer<'_, FitStage>,
     ) -> Result<Self, ModelError> {
         let prepared = match prepared {
-            PreparedTable::Memory(prepared) => return Self::fit_prepared(prepared, request, observer),
+            PreparedTable::Memory(prepared) => return candidates::fit(prepared, request, observer),
             PreparedTable::Disk(prepared) => prepared,
         };
         let started = Instant::now();

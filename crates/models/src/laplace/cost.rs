@@ -3,6 +3,7 @@
 use super::automatic::PATIENCE;
 use super::fit::planned_selection;
 use super::request::{CurvatureChoice, LaplaceRequest};
+use crate::options::MethodName;
 use crate::{FitCost, Model, ModelError};
 use posterior_laplace::auto::planned;
 use posterior_laplace::{Plan, Size};
@@ -38,6 +39,6 @@ impl Model {
                 seconds += plan.seconds();
             }
         }
-        Ok(cost("auto", bytes, Some(seconds)))
+        Ok(cost(MethodName::Auto.as_str(), bytes, Some(seconds)))
     }
 }

@@ -132,7 +132,7 @@ impl Reading<'_> {
         let mut notes = table.notes.clone();
         let known = match self.known.map(InputKind::preparation) {
             Some(Preparation::Columns { schema, standardisation, classes }) => {
-                Some((schema.clone(), standardisation.clone(), classes.clone()))
+                Some((Schema::clone(schema), standardisation.clone(), classes.clone()))
             }
             _ => None,
         };
@@ -191,7 +191,7 @@ impl Reading<'_> {
             ));
         }
         let groups = raw.inputs.example_shape().iter().product();
-        let preparation = Preparation::Columns { schema, standardisation, classes };
+        let preparation = Preparation::Columns { schema: schema.into(), standardisation, classes };
         Ok(Found { raw, inputs: InputKind::Prepared { preparation }, class_names, groups })
     }
 

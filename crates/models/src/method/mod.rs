@@ -34,6 +34,7 @@ mod compressed;
 pub(crate) mod deep;
 mod embedded;
 mod exact;
+mod folds;
 mod generalised;
 mod gvi;
 mod independent;

@@ -1,10 +1,13 @@
 //! Regression with Gaussian noise by the exact method or one for large tables: from prepared rows to a predictor and what the record says of it.
 
-use crate::calibration::Calibration;
+use crate::calibration::{Calibration, independent_rows};
 use crate::describe::funnel_in_words;
+use crate::hyperparameter::FunctionUnits;
+use crate::method::folds::{self, Newest};
 use crate::method::large::{fit_scalable, unused_by_exact};
 use crate::method::training::{ScalableFit, set as set_hyperparameters};
-use crate::options::{CalibrateName, ExactOptions};
+use crate::model::Source;
+use crate::options::{CalibrateName, EvidenceOptions, ExactOptions};
 use crate::prepare::targets;
 use crate::rows::LeftOut;
 use crate::{
@@ -12,12 +15,13 @@ use crate::{
     Hyperparameter, Model, ModelError, Output, Predictor, Prepared, ProcessRecord, ScalableSummary,
     TableInputs, TableSource, TrainingRows,
 };
-use posterior_gp::exact::{ExactPosterior, fit};
+use posterior_gp::Observations;
+use posterior_gp::exact::{ExactGp, ExactPosterior, fit};
 use posterior_linalg::cholesky::CholeskyInfo;
 use posterior_metrics::{Funnel, Gaussians};
 use posterior_optim::{Observer, Reason};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What is known of a model while it is fitted.
 pub(crate) struct Draft<'a> {
@@ -49,7 +53,7 @@ impl Draft<'_> {
             method: self.method,
             solver: None,
             rows: self.rows,
-            kernel: request.prior.kernel.clone(),
+            kernel: request.prior.kernel.of_table(&inputs.schema.feature_names()).into_owned(),
             mean: request.prior.mean,
             hyperparameters: self.hyperparameters,
             noise_floor: Some(self.noise_floor),
@@ -113,24 +117,33 @@ pub(crate) fn fit_large(
     Ok((recorded(draft, fitted), residuals))
 }
 
-/// Fits exactly.
+/// Fits exactly. Where hyperparameters are learned, each fold is then predicted under those that were learned without it.
 pub(crate) fn fit_exact(
     prepared: Prepared,
     asked: &ExactOptions,
     draft: &mut Draft<'_>,
     observer: &mut Observer<'_, FitStage>,
 ) -> Learned {
-    let request = draft.request;
-    let mut kernel = request.prior.kernel.build(&prepared.schema.feature_names())?;
-    kernel.begin(prepared.data.inputs(), &targets(&prepared.data));
-    let features = prepared.data.inputs().ncols();
-    let mut model = request.process(kernel, features, 1);
-    if let Some(given) = request.start.hyperparameters() {
-        set_hyperparameters(&mut model, given)?;
+    let (request, started) = (draft.request, Instant::now());
+    let names = prepared.schema.feature_names();
+    let model = begin(&names, &prepared.data, request)?;
+    let mut options = request.search(&asked.evidence, &model, (names.len(), FunctionUnits::Target));
+    let all = options.steps.time;
+    let judges = request.start.hyperparameters().is_none() && !request.validation.of_candidate;
+    options.steps.time = all.map(|time| if judges { time / 2 } else { time });
+    let data = prepared.data.clone();
+    let mut fitted = fit(model, data, &options, &mut |progress, _| observer(progress, &FitStage::Search))?;
+    let interrupted = fitted.reason == Reason::Interrupted;
+    let (mut unseen, mut newest) = (None, None);
+    if judges && !interrupted {
+        // One factor at a time is in memory.
+        let model = fitted.posterior.model().clone();
+        drop(fitted.posterior);
+        let left = all.map(|time| time.saturating_sub(started.elapsed()));
+        unseen = by_folds(&prepared, request, (&asked.evidence, left), observer)?;
+        newest = Newest::of(&prepared.data, &prepared.schema, &model)?;
+        fitted.posterior = model.condition(prepared.data)?;
     }
-    let options = request.search(&asked.evidence, &model, features);
-    let fitted =
-        fit(model, prepared.data, &options, &mut |progress, _| observer(progress, &FitStage::Search))?;
     draft.hyperparameters = Hyperparameter::of(fitted.posterior.model());
     draft.cholesky = fitted.posterior.info();
     let summary = &mut draft.fit;
@@ -143,33 +156,91 @@ pub(crate) fn fit_exact(
     summary.attempts = fitted.attempts;
     summary.largest_jitter = fitted.largest_jitter;
     summary.at_bounds = fitted.at_bounds;
-    let mut residuals = Vec::new();
-    // One row cannot be predicted from the others.
-    if draft.rows > 1 && fitted.reason != Reason::Interrupted {
-        let (check, own) =
-            each_from_the_others(&fitted.posterior, (&draft.inputs, &draft.output, &draft.fit))?.unzip();
-        (draft.fit.check, residuals) = (check, own.unwrap_or_default());
+    let learned = (&draft.inputs, &draft.output, &draft.fit);
+    let judged = match unseen {
+        Some(rows) => Some(judged(rows, CheckedOn::Folds, learned)?),
+        // One row cannot be predicted from the others.
+        None if draft.rows > 1 && !interrupted => each_from_the_others(&fitted.posterior, learned)?,
+        None => None,
+    };
+    let (mut check, residuals) = judged.unzip();
+    if let (Some(newest), Some(check)) = (newest, &mut check) {
+        check.warnings.extend(newest.in_words(&fitted.posterior));
     }
-    Ok((Arc::new(fitted.posterior), residuals))
+    draft.fit.check = check;
+    Ok((Arc::new(fitted.posterior), residuals.unwrap_or_default()))
+}
+
+/// The process of some rows before anything is learned of it.
+fn begin(names: &[String], data: &Observations, request: &FitRequest) -> Result<ExactGp, ModelError> {
+    let mut kernel = request.prior.kernel.build(names)?;
+    kernel.begin(data.inputs(), &targets(data));
+    let mut model = request.process(kernel, names.len(), 1);
+    if let Some(given) = request.start.hyperparameters() {
+        set_hyperparameters(&mut model, given)?;
+    }
+    Ok(model)
+}
+
+/// The rows of an exact process, each under hyperparameters that were learned without its fold, within the time that is left; None where there are no folds.
+fn by_folds(
+    prepared: &Prepared,
+    request: &FitRequest,
+    (evidence, left): (&EvidenceOptions, Option<Duration>),
+    observer: &mut Observer<'_, FitStage>,
+) -> Result<Option<LeftOut>, ModelError> {
+    let names = prepared.schema.feature_names();
+    let begin = |data: &Observations| begin(&names, data, request);
+    let mut options = request.search(evidence, &begin(&prepared.data)?, (names.len(), FunctionUnits::Target));
+    options.steps.time = left;
+    folds::left_out(&prepared.data, &begin, &options, observer)
+}
+
+/// Judges a model again that was kept of several candidates, by folds, and recalibrates it by them.
+pub(crate) fn judge_kept(
+    model: &mut Model,
+    prepared: &Prepared,
+    (request, evidence): (&FitRequest, &EvidenceOptions),
+    observer: &mut Observer<'_, FitStage>,
+) -> Result<(), ModelError> {
+    let Source::Table(source) = &mut model.source else { return Ok(()) };
+    let (Output::Gaussian(output), FitRecord::Gaussian(fit)) = (&source.output, &mut source.record.fit)
+    else {
+        return Ok(());
+    };
+    let left = request.limits.time.map(|seconds| Duration::from_secs_f64((seconds - fit.seconds).max(0.0)));
+    let Some(rows) = by_folds(prepared, request, (evidence, left), observer)? else { return Ok(()) };
+    let (check, residuals) = judged(rows, CheckedOn::Folds, (&source.inputs, output, fit))?;
+    fit.check = Some(check);
+    model.calibration = recalibrate(request, fit, residuals)?;
+    Ok(())
 }
 
 /// How good a posterior is on its own rows, each predicted from all others that are no duplicates of it, and their standardised residuals; what can be done about errors that grow with the prediction is told by inputs, output and fit. Cost `n³/3` flops.
 pub(crate) fn each_from_the_others(
     posterior: &ExactPosterior,
-    (inputs, output, fit): (&TableInputs, &GaussianOutput, &FitSummary),
+    learned: (&TableInputs, &GaussianOutput, &FitSummary),
 ) -> Result<Option<(FitCheck, Vec<f64>)>, ModelError> {
-    let Some(LeftOut { mean, variance, truths, duplicates }) = LeftOut::of(posterior)? else {
-        return Ok(None);
-    };
+    LeftOut::of(posterior)?.map(|rows| judged(rows, CheckedOn::LeaveOneOut, learned)).transpose()
+}
+
+/// How good predictions of some rows are, and their standardised residuals.
+fn judged(
+    rows: LeftOut,
+    on: CheckedOn,
+    (inputs, output, fit): (&TableInputs, &GaussianOutput, &FitSummary),
+) -> Result<(FitCheck, Vec<f64>), ModelError> {
+    let LeftOut { mean, variance, truths, groups, duplicates } = rows;
     let scores = CheckScores::of(&mean, &variance, &truths)?;
     let residuals = Gaussians::new(&mean, &variance, &truths)?.standardised_residuals();
-    let check = FitCheck::new(CheckedOn::LeaveOneOut, truths.len(), scores, None);
+    let independent = groups.map_or(truths.len(), |groups| independent_rows(&groups, &residuals));
+    let check = FitCheck::of(on, (truths.len(), independent), scores, None);
     let mut check = FitCheck { duplicates, ..check.with_outliers(&residuals) };
     if let Some(funnel) = Funnel::of(&mean, &residuals).filter(|own| own.is_sure()) {
         let remedy = crate::describe::funnel_remedy(inputs, output, fit, funnel.rank_correlation > 0.0);
         check.warnings.push(funnel_in_words(funnel, truths.len(), &remedy));
     }
-    Ok(Some((check, residuals)))
+    Ok((check, residuals))
 }
 
 /// Makes intervals hold what they say on the rows that a fit was judged on, where that is asked for or needed.

@@ -72,11 +72,12 @@ impl Networks<'_> {
                 let named = (Some(&columns[..]), label.as_deref());
                 Raw::of_features((data, labels), width, named, wanted, reading)?
             }
-            InputKind::Prepared { preparation: Preparation::Columns { .. } } if is_table(first) => {
+            InputKind::Prepared { preparation: Preparation::Columns { schema, .. } } if is_table(first) => {
                 if data.len() > 1 || !labels.is_empty() {
                     return refuse("give one table, whose target is a column".into());
                 }
-                return self.read_rows(read_table(first, reading)?, truth);
+                let text = schema.reading(reading.text);
+                return self.read_rows(read_table(first, &ReadOptions { text, ..*reading })?, truth);
             }
             InputKind::Prepared { .. } if is_table(first) => {
                 return refuse(format!(

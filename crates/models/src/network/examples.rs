@@ -156,7 +156,7 @@ impl<T: Precision> TrainingData<T> {
         let x = Mat::from_fn(train.len(), width, |i, j| values[train[i] * width + j]);
         let y: Vec<f64> = train.iter().flat_map(|&i| raw.truth(i)).collect();
         let standardisation = Standardisation::learn(x.as_ref(), &y);
-        let preparation = Preparation::Columns { schema, standardisation, classes };
+        let preparation = Preparation::Columns { schema: schema.into(), standardisation, classes };
         let Preparation::Columns { schema, classes, .. } = &preparation else {
             return refuse("the table is none");
         };

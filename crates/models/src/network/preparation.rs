@@ -22,7 +22,7 @@ pub enum Preparation {
     /// Columns of a table, standardised.
     Columns {
         /// Which columns.
-        schema: Schema,
+        schema: Box<Schema>,
         /// Their means and scales, and the target's.
         standardisation: Standardisation,
         /// The classes of the target, where it has some; then it has no units.

@@ -67,4 +67,5 @@ pub use search::{
     OptimizerName,
 };
 
+pub(crate) use target::HETEROSCEDASTIC;
 pub use target::TargetTransformName;

@@ -2,10 +2,11 @@
 
 use super::likelihood::OutputRequest;
 use super::method::Method;
+#[cfg(feature = "clap")]
 use super::numbers;
 use super::search::EvidenceOptions;
 use crate::Hyperparameter;
-use crate::hyperparameter::{add_weak_priors, held};
+use crate::hyperparameter::{FunctionUnits, add_weak_priors, held};
 use posterior_data::{DataError, Selection, TargetTransform, require_targets};
 use posterior_gp::exact::{ExactGp, FitOptions};
 use posterior_gp::{Hyperprior, MeanForm};
@@ -16,12 +17,12 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::Duration;
 
-/// What is believed about lengthscales that nothing else is said about.
+/// What is believed about lengthscales, and amplitudes of stationary kernels, that nothing else is said about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum LengthscalePrior {
-    /// Log-normal, wide, around the root of the number of features
+    /// Lengthscales: log-normal, wide, around the root of the number of features; amplitudes: five standard deviations of the target cost two nats
     #[default]
     Weak,
     /// None: the evidence alone
@@ -85,7 +86,7 @@ pub struct FitRequest {
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct PriorSettings {
-    /// Kernel, such as "matern32(ard) * periodic(x3) + linear", on standardised features
+    /// Kernel, such as "matern32(ard) * periodic(x3) + linear", on standardised features; auto is matern32(ard), with a categorical of each column of categories
     #[cfg_attr(feature = "clap", arg(long, value_name = "TEXT", default_value_t = Self::default().kernel))]
     pub kernel: KernelExpression,
     /// Prior mean, on standardised features and target
@@ -97,7 +98,7 @@ pub struct PriorSettings {
     /// Least noise variance, as a share of the target's variance
     #[cfg_attr(feature = "clap", arg(long = "set prior.noise-floor", value_name = "X", value_parser = numbers::not_negative, default_value_t = Self::default().noise_floor))]
     pub noise_floor: f64,
-    /// Priors on lengthscales that --config says nothing about
+    /// Priors on lengthscales and amplitudes that --config says nothing about
     #[cfg_attr(feature = "clap", arg(long = "set prior.lengthscale-prior", value_enum, default_value_t))]
     pub lengthscale_prior: LengthscalePrior,
     /// Priors on hyperparameters; on the command line the `[[hyperprior]]` tables of `--config`.
@@ -108,7 +109,7 @@ pub struct PriorSettings {
 impl Default for PriorSettings {
     fn default() -> Self {
         Self {
-            kernel: "matern32(ard)".parse().expect("the default kernel is valid text"),
+            kernel: "auto".parse().expect("the default kernel is valid text"),
             mean: MeanForm::Constant,
             initial_noise: None,
             noise_floor: 1e-4,
@@ -130,6 +131,10 @@ pub struct Validation {
     #[cfg_attr(feature = "clap", arg(skip))]
     #[serde(skip)]
     pub of_fold: bool,
+    /// Whether the model is tried beside others: folds judge it once it is kept.
+    #[cfg_attr(feature = "clap", arg(skip))]
+    #[serde(skip)]
+    pub of_candidate: bool,
 }
 
 /// What a fit of a process begins with.
@@ -263,11 +268,15 @@ impl FitRequest {
         options
     }
 
-    /// What a search for a model's hyperparameters believes: what was stated, and the weak prior of lengthscales that nothing was said about.
-    pub(crate) fn hyperpriors_of(&self, model: &dyn Parameters, inputs: usize) -> Vec<Hyperprior> {
+    /// What a search for a model's hyperparameters believes: what was stated, and the weak priors of lengthscales and amplitudes that nothing was said about.
+    pub(crate) fn hyperpriors_of(
+        &self,
+        model: &dyn Parameters,
+        of: (usize, FunctionUnits),
+    ) -> Vec<Hyperprior> {
         let mut all = self.prior.hyperpriors.clone();
         if self.prior.lengthscale_prior == LengthscalePrior::Weak {
-            add_weak_priors(&mut all, model, inputs);
+            add_weak_priors(&mut all, model, of);
         }
         all
     }
@@ -277,7 +286,7 @@ impl FitRequest {
         &self,
         evidence: &EvidenceOptions,
         model: &dyn Parameters,
-        inputs: usize,
+        of: (usize, FunctionUnits),
     ) -> FitOptions {
         let mut options = self.fit_options(evidence);
         options.steps.time = self.limits.time.map(|s| Duration::from_secs_f64(s.clamp(0.0, 1e9)));
@@ -286,7 +295,7 @@ impl FitRequest {
                 options.constraints = held(model.segments());
                 options.hyperpriors.clear();
             }
-            None => options.hyperpriors = self.hyperpriors_of(model, inputs),
+            None => options.hyperpriors = self.hyperpriors_of(model, of),
         }
         options
     }

@@ -32,7 +32,7 @@ impl TargetTransformName {
 }
 
 /// The word of `--noise` that stands for no column.
-const HETEROSCEDASTIC: &str = "heteroscedastic";
+pub(crate) const HETEROSCEDASTIC: &str = "heteroscedastic";
 
 impl FitRequest {
     /// Whether the noise of each place is learned, by a process of its own.

@@ -145,6 +145,7 @@ impl<'a> Observing<'a> {
                     1,
                 );
                 out.log_gaussian = matches!(target, Target::Events { .. });
+                out.counts = matches!(target, Target::Counts { .. }) && self.rule.is_none();
                 (out.latent_mean, out.latent_deviation) = (mean, deviations);
                 out
             }

@@ -1,6 +1,7 @@
 //! What a target is, and how it stands in tables.
 
 use crate::ModelError;
+use crate::hyperparameter::FunctionUnits;
 use posterior_data::{
     ClassNames, DataError, Extracted, Missing, Schema, Table, counts_of_rows, finite_targets, present,
 };
@@ -22,9 +23,9 @@ pub enum Target {
     },
     /// Numbers, which the model sees in standard units.
     Numbers {
-        /// Mean of the training rows.
+        /// Median of the training rows.
         mean: f64,
-        /// Standard deviation of the training rows.
+        /// Their median absolute deviation, as the standard deviation of normal numbers.
         scale: f64,
     },
     /// Events in a window, of which the intensity is predicted.
@@ -37,6 +38,14 @@ pub enum Target {
 }
 
 impl Target {
+    /// What functions behind such targets are measured in.
+    pub(crate) fn function_units(&self) -> FunctionUnits {
+        match self {
+            Self::Numbers { .. } => FunctionUnits::Target,
+            Self::Classes { .. } | Self::Counts { .. } | Self::Events { .. } => FunctionUnits::Link,
+        }
+    }
+
     /// Inputs and targets of the given rows, targets as the likelihood takes them, of rows where both are there.
     ///
     /// # Errors

@@ -132,7 +132,7 @@ pub(crate) trait TableRows: RowSource + LowRankRows + Sized {
     /// # Errors
     /// [`GpError::Empty`] where none is left, [`GpError::Rows`].
     fn parted(&self, count: usize, rng: &mut ChaCha8Rng) -> Result<(Self, Observations, Split), GpError> {
-        let split = Split::drawn(&Prints::of(self)?, count, rng);
+        let split = Split::drawn(&Prints::of(self)?, self.parting(), count, rng)?;
         Ok((self.keep(split.train.clone())?, self.gather(&split.validation)?, split))
     }
 }

@@ -18,7 +18,7 @@ pub(crate) use densest::densest_place;
 pub use file_rows::FileRows;
 pub(crate) use file_rows::{CANDIDATES, TableRows, candidates, in_blocks, some_of};
 pub use prepared::{FitStage, Prepared};
-pub(crate) use prepared::{exact_plan, saved_plan, targets, unscaled};
+pub(crate) use prepared::{OriginalRows, exact_plan, parting, saved_plan, targets, unscaled};
 pub(crate) use row_weights::row_weights;
 pub(crate) use target_transform::{ComparedRows, at_the_fit, choose, compared, no_image, of_a_model};
 pub use target_transform::{TransformChoice, TriedTransform};

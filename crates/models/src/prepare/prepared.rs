@@ -5,17 +5,28 @@ use super::target_transform::{self, TransformChoice, at_the_fit};
 use crate::options::EvidenceOptions;
 use crate::{FitRequest, ModelError, TrainingRows};
 use faer::Mat;
-use posterior_data::{Extracted, Feature, InputRanges, Notes, Schema, Standardisation, Table};
-use posterior_gp::Observations;
+use posterior_data::{
+    Extracted, Feature, InputRanges, Notes, Schema, Selection, Standardisation, Table, groups_of_rows,
+    times_of_rows,
+};
 use posterior_gp::exact::{Criterion, Plan};
+use posterior_gp::{Observations, Parting};
 use posterior_optim::Progress;
 use std::path::Path;
+use std::sync::Arc;
 
 /// What a fit is at, shown to its observer beside the progress of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FitStage {
     /// A search for hyperparameters; its parts are starts.
     Search,
+    /// A search without one of some folds, whose rows are then predicted.
+    Fold {
+        /// Which, from 1.
+        number: usize,
+        /// How many there are.
+        of: usize,
+    },
     /// The joint search on blocks; its parts are starts.
     Blocks {
         /// Stages that are done.
@@ -55,12 +66,30 @@ pub struct Prepared<D = Observations> {
     pub data: D,
     /// What was found and done.
     pub notes: Notes,
+    /// The rows as they stand in their table, where they are few.
+    pub(crate) originals: Option<Arc<OriginalRows>>,
     /// Which rows these are, those included that a fit holds back to judge and to choose by.
     pub training: TrainingRows,
     /// Where the inputs lie, in their own units.
     pub input_ranges: InputRanges,
     /// Which map the target goes through, and why.
     pub transform: TransformChoice,
+}
+
+/// Rows in their own units.
+#[derive(Clone, Debug)]
+pub(crate) struct OriginalRows {
+    /// The number of each in its table, counted from 0.
+    pub(crate) numbers: Vec<usize>,
+    /// Inputs, n x D.
+    pub(crate) x: Mat<f64>,
+    /// Targets (n).
+    pub(crate) y: Vec<f64>,
+}
+
+impl OriginalRows {
+    /// So many are kept beside those in standard units, at most: those of which further models may be tried.
+    pub(crate) const MOST: usize = 2000;
 }
 
 impl Prepared {
@@ -74,9 +103,15 @@ impl Prepared {
             let extracted = schema.extract(table, rows, true)?;
             let column = request.output.row_weights.as_ref();
             let weights = column.map(|column| row_weights(table, column, &extracted.rows)).transpose()?;
+            let parting = parting(table, &request.columns, &extracted.rows)?;
+            let hints = schema.hints(extracted.x.as_ref(), parting.is_some());
             let mut prepared = Self::from_extracted(schema, extracted, request, &table.source)?;
+            prepared.notes.hints = hints;
             if let Some(weights) = weights {
                 prepared.data = prepared.data.with_weights(weights)?;
+            }
+            if let Some(parting) = parting {
+                prepared.data = prepared.data.with_parting(parting)?;
             }
             Ok(prepared)
         };
@@ -100,6 +135,7 @@ impl Prepared {
                 transform: None,
             },
             notes: Notes::default(),
+            originals: None,
             transform: TransformChoice::default(),
             schema,
             data,
@@ -127,15 +163,38 @@ impl Prepared {
         if let Some(by) = transform.chosen {
             let mapped = standardisation.transforming(by, &y);
             standardisation = mapped
-                .map_err(|i| target_transform::no_image(by, &schema, Some(rows[i]), y[i], &at_the_fit()))?;
+                .map_err(|i| target_transform::no_image(by, &schema, Some(rows[i]), y[i], &at_the_fit()))?
+                .bounded(transform.support);
         }
-        let x = standardisation.features(x.as_ref());
+        let raw = x;
+        let x = standardisation.features(raw.as_ref());
         let targets = Mat::from_fn(y.len(), 1, |i, _| standardisation.target(y[i]));
         let square = standardisation.target_scale * standardisation.target_scale;
         let noise = noise.map(|v| v.into_iter().map(|v| v / square).collect());
         let data = Observations::new(x, targets, noise)?;
-        Ok(Self { schema, standardisation, data, notes, training, input_ranges, transform })
+        let few = rows.len() <= OriginalRows::MOST;
+        let originals = few.then(|| Arc::new(OriginalRows { numbers: rows, x: raw, y }));
+        Ok(Self { schema, standardisation, data, notes, originals, training, input_ranges, transform })
     }
+}
+
+/// How rows of a table are parted where some are left out, where that was said.
+pub(crate) fn parting(
+    table: &Table,
+    selection: &Selection,
+    rows: &[usize],
+) -> Result<Option<Parting>, ModelError> {
+    Ok(match (&selection.groups, &selection.time) {
+        (Some(column), _) => {
+            let groups = groups_of_rows(table, column)?;
+            Some(Parting::Groups(rows.iter().map(|&row| groups[row]).collect()))
+        }
+        (None, Some(column)) => {
+            let times = times_of_rows(table, column, selection.date_order)?;
+            Some(Parting::Times(rows.iter().map(|&row| times[row]).collect()))
+        }
+        (None, None) => None,
+    })
 }
 
 /// Inputs that stay in their own units: those that the kernel counts or tells apart, and columns of 0 and 1 made from categories and gaps.

@@ -11,11 +11,12 @@
 //!
 //! Source: Snelson, Rasmussen and Ghahramani, *Warped Gaussian processes*, 2004 (the Jacobian's term); Box and Cox, *An analysis of transformations*, 1964 (the choice by likelihood).
 
+use crate::hyperparameter::FunctionUnits;
 use crate::options::TargetTransformName;
 use crate::text::number;
 use crate::{FitRequest, ModelError, TargetMap};
 use faer::{Mat, MatRef};
-use posterior_data::{Schema, Standardisation, TargetTransform};
+use posterior_data::{Schema, Standardisation, Support, TargetTransform};
 use posterior_gp::Observations;
 use posterior_gp::exact::{ExactGp, fit};
 use posterior_linalg::random::Streams;
@@ -68,6 +69,9 @@ pub struct TransformChoice {
     pub tried: Vec<TriedTransform>,
     /// The least target of the training rows; none of functions behind labels, and of rows in standard units.
     pub least: Option<f64>,
+    /// Where the quantity ends.
+    #[serde(default, skip_serializing_if = "Support::is_everywhere")]
+    pub support: Support,
 }
 
 impl TransformChoice {
@@ -89,9 +93,16 @@ impl TransformChoice {
 
     /// In words, of a target of this name; nothing of one that is taken as it is without a look.
     pub(crate) fn sentence(&self, target: &str) -> Option<String> {
-        let what = self.chosen.map_or_else(|| format!("{target} as it is"), |own| own.image_of(target));
+        let mut what = self.chosen.map_or_else(|| format!("{target} as it is"), |own| own.image_of(target));
+        if self.support.floor.is_some() {
+            what += ", from 0 on";
+        }
+        if let Some(ceiling) = self.support.ceiling {
+            what += &format!(", up to {ceiling}");
+        }
         if self.rows == 0 {
-            return self.chosen.map(|_| format!("{what}, as asked"));
+            let asked = if self.support.is_everywhere() { ", as asked" } else { "" };
+            return self.chosen.map(|_| format!("{what}{asked}"));
         }
         let of_row = |tried: &TriedTransform| tried.log_evidence / self.rows as f64;
         let each: Vec<String> = self
@@ -148,7 +159,22 @@ pub(crate) fn of_table<'a>(
 /// # Errors
 /// As [`choose_map`].
 pub(crate) fn choose(request: &FitRequest, rows: &ComparedRows<'_>) -> Result<TransformChoice, ModelError> {
-    Ok(TransformChoice { least: Some(rows.least), ..choose_map(request, rows)? })
+    let mut choice = choose_map(request, rows)?;
+    if request.output.target_transform == TargetTransformName::Auto && request.roles().noise.is_none() {
+        let (support, holds) = Support::of_quantity(&rows.y, rows.least);
+        if choice.chosen.is_none() && holds {
+            // The identity, as a map that may have bounds.
+            choice.chosen = Some(TargetTransform::YeoJohnson { exponent: 1.0, unit: 1.0 });
+        }
+        choice.support = match choice.chosen {
+            Some(TargetTransform::Log) => {
+                Support { floor: support.floor.map(|_| 0.5 * rows.least), ..support }
+            }
+            Some(_) => support,
+            None => Support::default(),
+        };
+    }
+    Ok(TransformChoice { least: Some(rows.least), ..choice })
 }
 
 /// The map that was asked for, or the best one.
@@ -270,7 +296,7 @@ fn best(
             "no power of the target could be learned: the kernel matrix of its rows could not be factored; take {TRANSFORM_LOG} or {TRANSFORM_NONE:-}"
         )));
     }
-    Ok(TransformChoice { chosen, rows: rows.y.len(), tried: search.tried, least: None })
+    Ok(TransformChoice { chosen, rows: rows.y.len(), tried: search.tried, ..TransformChoice::default() })
 }
 
 /// What powers measure the target in: the median of its magnitudes, 1 where that is 0.
@@ -321,7 +347,7 @@ impl<'a> Search<'a> {
         options.criterion = posterior_gp::exact::Criterion::Evidence;
         options.restarts = 1;
         options.steps.steps = options.steps.steps.min(STEPS[usize::from(self.begun)]);
-        options.hyperpriors = request.hyperpriors_of(&self.model, rows.names.len());
+        options.hyperpriors = request.hyperpriors_of(&self.model, (rows.names.len(), FunctionUnits::Target));
         let fitted = fit(self.model.clone(), data, &options, &mut |_, _| Signal::Continue).ok()?;
         let slopes: f64 = rows.y.iter().map(|y| standard.log_slope(*y)).sum();
         let log_evidence = fitted.log_evidence + slopes;

@@ -73,5 +73,5 @@ fn of_process(
         variance.iter_mut().zip(latent_variance.iter()).for_each(|(v, latent)| *v = latent + noise);
     }
     let by = NumbersBy::Tails { counts: matches!(own.target, Target::Counts { .. }), noise };
-    Calibration::learn(asked, &JudgedRows { predicted, width, truths }, by)
+    Calibration::learn(asked, &JudgedRows { predicted, width, truths, shares: own.marginal.clone() }, by)
 }

@@ -9,7 +9,9 @@ use crate::{
     PredictedKind, PredictionPlan, Predictive, Process, Question, SET_LEVELS, TableSource, TrainedOn,
 };
 use posterior_data::stream::StreamOptions;
-use posterior_data::{Departure, InputMoments, NumericArray, Schema, Table, TimeForm, read_tables};
+use posterior_data::{
+    Departure, InputMoments, NumericArray, ReadOptions, Schema, Table, TimeForm, read_tables,
+};
 use posterior_metrics::LabelSets;
 use posterior_networks::Graph;
 use posterior_optim::Reason;
@@ -245,9 +247,10 @@ impl Model {
     /// When a file cannot be read or does not fit.
     pub fn read(&self, files: &Files<'_>) -> Result<ModelData, ModelError> {
         match self.view() {
-            Parts::Table(_) => {
+            Parts::Table(own) => {
                 self.family().without(&[(!files.labels.is_empty(), "labels")])?;
-                ModelData::of_table(read_tables(files.data, &files.reading)?)
+                let text = own.inputs.schema.reading(files.reading.text);
+                ModelData::of_table(read_tables(files.data, &ReadOptions { text, ..files.reading })?)
             }
             Parts::Network(own) => own.read_files(files),
         }

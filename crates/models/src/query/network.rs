@@ -150,9 +150,8 @@ impl Networks<'_> {
         let (Some(known), Some(truth)) = (known.collect::<Option<Vec<_>>>(), &data.truth) else {
             return None;
         };
-        let own = prints_of_examples(&data.inputs, |i| truth.of(i)).into_iter();
-        let seen = own.map(|row| known.iter().any(|known| known.contains(row)));
-        Some(TrainedOn::new(seen.enumerate()))
+        let own = prints_of_examples(&data.inputs, |i| truth.of(i));
+        Some(TrainedOn::of(&known, own.into_iter().enumerate()))
     }
 
     pub(crate) fn joint_scores(

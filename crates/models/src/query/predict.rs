@@ -3,7 +3,7 @@
 use crate::prepare::{no_image, of_a_model};
 use crate::{Latent, ModelError, Predictions, Process, VarianceMethod, Want};
 use faer::{Mat, MatRef};
-use posterior_data::{DataError, Extracted, Table};
+use posterior_data::{DataError, Extracted, Schema, Table};
 
 /// What is predicted besides means.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -151,7 +151,17 @@ impl Process<'_> {
         rows: &[usize],
         truth: bool,
     ) -> Result<Extracted, ModelError> {
-        let schema = &self.inputs.schema;
+        self.extract_by(&self.inputs.schema, table, rows, truth)
+    }
+
+    /// The same by a schema that says otherwise what to do with odd cells.
+    pub(crate) fn extract_by(
+        &self,
+        schema: &Schema,
+        table: &Table,
+        rows: &[usize],
+        truth: bool,
+    ) -> Result<Extracted, ModelError> {
         let counts = self.record.kernel.count_columns(&schema.feature_names());
         let read = || -> Result<Extracted, DataError> {
             let extracted = self.output.extract(schema, table, rows, truth)?;

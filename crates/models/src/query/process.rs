@@ -3,8 +3,9 @@
 use super::joint::no_joint;
 use super::model_report::{ModelReport, network_remedy};
 use crate::{
-    Effects, Family, Latent, LikelihoodOutput, ModelData, ModelError, Output, PredictedKind, PredictionPlan,
-    Predictions, Predictive, Process, Question, Target, TrainedOn, Truth, Want, describe, effects,
+    Effects, Family, Latent, LikelihoodOutput, ModelData, ModelError, Output, Predicted, PredictedKind,
+    PredictionPlan, Predictions, Predictive, Process, Question, Target, TrainedOn, Truth, Want, describe,
+    effects,
 };
 use faer::{Mat, MatRef};
 use posterior_data::stream::StreamOptions;
@@ -114,6 +115,10 @@ impl Process<'_> {
         let mut own = output.predictive(&latents, truths, question.integration)?;
         if let Some(known) = self.calibration.under(question.integration, None) {
             known.apply(&question.sets, &mut own);
+        }
+        if let (None, Some(truths), Predicted::Classes(p)) = (&own.log_density, truths, &own.predicted) {
+            let density = |(row, label): (&[f64], &f64)| row[*label as usize].ln();
+            own.log_density = Some(p.chunks_exact(own.width).zip(truths).map(density).collect());
         }
         let Some(extracted) = extracted else { return Ok(own) };
         let examples = Some(data.examples_of(&extracted.rows));

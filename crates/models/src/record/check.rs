@@ -1,6 +1,6 @@
 //! How good a fit is on rows that had no part in it, and what is to be said about that.
 
-use crate::calibration::{Before, CalibrationRequest, explained_by_chance};
+use crate::calibration::{Before, CalibrationRequest, explained_by_chance, standard_error};
 use crate::facts::{STANDARDISED, figure, fixed};
 use crate::options::MethodName;
 use crate::rows::{equals, scored};
@@ -28,9 +28,11 @@ impl CheckScores {
         Ok(Self { rmse: scores.rmse, nll: scores.nll, coverage_95: scores.coverage_95 })
     }
 
-    fn facts(&self) -> Facts {
+    /// In words, with the standard error of the share inside, where it is said.
+    fn facts(&self, error: &str) -> Facts {
+        let inside = format!("{:.1} % inside 95 % intervals {error}", 100.0 * self.coverage_95);
         Facts::new()
-            .and(fixed(100.0 * self.coverage_95, 1, "% inside 95 % intervals"))
+            .and(inside.trim_end())
             .fact("RMSE", fixed(self.rmse, 4, ""))
             .fact("NLL", fixed(self.nll, 4, STANDARDISED))
     }
@@ -70,7 +72,7 @@ impl TriedMethod {
     }
 
     fn fact(&self) -> Fact {
-        let scores = self.scores.map_or_else(Facts::new, |scores| scores.facts());
+        let scores = self.scores.map_or_else(Facts::new, |scores| scores.facts(""));
         let reached = self.reached_seconds.map_or_else(String::new, |own| {
             format!(" to a tenth of its deviations, where it was after {}", time(own))
         });
@@ -124,6 +126,9 @@ pub(crate) const CONVERGED: f64 = 0.1;
 /// What every warning about their coverage begins with.
 const INTERVALS_ARE: &str = "intervals are";
 
+/// How the warning of outliers begins.
+pub(crate) const OUTLIERS: &str = "outliers or heavy tails";
+
 /// What a user must know of a system of which more is left than `harmless`.
 pub(crate) fn unsolved_in_words(residual: f64, harmless: f64, single: bool) -> String {
     let precision = match single {
@@ -147,7 +152,17 @@ const FAR_EACH: usize = 500;
 impl FitCheck {
     /// A check with its warnings. `intervals` is what a user can do about intervals that do not fit.
     pub(crate) fn new(on: CheckedOn, rows: usize, scores: CheckScores, drift: Option<f64>) -> Self {
-        let chance = explained_by_chance(rows);
+        Self::of(on, (rows, rows), scores, drift)
+    }
+
+    /// The same of rows that say as much as so many `independent` ones.
+    pub(crate) fn of(
+        on: CheckedOn,
+        (rows, independent): (usize, usize),
+        scores: CheckScores,
+        drift: Option<f64>,
+    ) -> Self {
+        let chance = explained_by_chance(independent);
         let converged = drift.map(|d| d <= CONVERGED);
         let mut warnings = Vec::new();
         if let Some(drift) = drift.filter(|d| *d > CONVERGED) {
@@ -201,11 +216,16 @@ impl FitCheck {
         // Where fewer lie inside than should, intervals are narrow for all.
         if self.scores.coverage_95 >= 0.95 && far >= FEWEST_FAR.max(rows.div_ceil(FAR_EACH)) {
             self.warnings.push(format!(
-                "outliers or heavy tails: {far} of {rows} rows lie more than {FAR} predicted standard deviations away, where a normal distribution has {:.2}; the intervals of all rows are wide for their sake. {LIKELIHOOD_STUDENT_T} learns how heavy the tails are",
+                "{OUTLIERS}: {far} of {rows} rows lie more than {FAR} predicted standard deviations away, where a normal distribution has {:.2}; the intervals of all rows are wide for their sake. {LIKELIHOOD_STUDENT_T} learns how heavy the tails are",
                 rows as f64 * FAR_SHARE
             ));
         }
         self
+    }
+
+    /// Without the warning that begins so, where what it advises was tried and predicts no better, or cannot.
+    pub(crate) fn drop_warning(&mut self, beginning: &str) {
+        self.warnings.retain(|warning| !warning.starts_with(beginning));
     }
 
     /// With the relative residual that the solver ended with. Predictions of a slow solver hardly move either: where more is left than `harmless`, it has not
@@ -222,7 +242,7 @@ impl FitCheck {
     /// How good intervals are on its rows, before these recalibrate them. How far inside rows lie that hyperparameters have seen says that they have.
     pub(crate) fn before(&self) -> Before {
         let CheckScores { coverage_95: coverage, nll, .. } = self.scores;
-        let tells_of_width = self.on == CheckedOn::HeldBack;
+        let tells_of_width = self.on != CheckedOn::LeaveOneOut;
         Before { coverage, chance: self.chance, nll, tells_of_width }
     }
 
@@ -231,6 +251,7 @@ impl FitCheck {
         let chosen = request.method.settings().is_automatic() && !self.tried.is_empty();
         let guarantee = Guarantee::unless([
             (self.on == CheckedOn::LeaveOneOut, Guarantee::LeaveOneOut),
+            (self.on == CheckedOn::Folds, Guarantee::Folds),
             (chosen, Guarantee::Chosen),
             (request.start.hyperparameters().is_some(), Guarantee::Given),
             (self.training_duplicates > 0, Guarantee::TrainingDuplicates),
@@ -256,7 +277,8 @@ impl FitCheck {
 
     /// How good the fit is; `before` says what was done to it since.
     pub(crate) fn facts(&self, before: &str) -> Facts {
-        let own = scored(self.rows, self.scores.facts());
+        let error = format!("(+- {:.1} %)", 100.0 * standard_error(self.chance));
+        let own = scored(self.rows, self.scores.facts(&error));
         let own = own.maybe("", self.by_chance()).and(equals(self.training_duplicates, self.duplicates));
         let converged = self.converged.zip(self.drift).map(|(converged, drift)| {
             // What is left of the system may say more than what no longer moves.

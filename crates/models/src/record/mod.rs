@@ -22,7 +22,7 @@ mod network;
 mod process;
 mod streamed;
 
-pub(crate) use check::{CONVERGED, NOT_COMPARED, unsolved_in_words};
+pub(crate) use check::{CONVERGED, NOT_COMPARED, OUTLIERS, unsolved_in_words};
 pub use check::{CheckScores, FitCheck, TriedMethod};
 pub use deep::{DeepSummary, TriedSetting};
 pub use gvi::{GviSummary, KernelNetwork, MeanKind, PriorSummary, TriedCandidate};

@@ -20,6 +20,8 @@ pub(crate) struct LeftOut {
     /// Of new observations.
     pub(crate) variance: Vec<f64>,
     pub(crate) truths: Vec<f64>,
+    /// The group of each, where rows have groups: what chance does to one row of a group it does to all.
+    pub(crate) groups: Option<Vec<usize>>,
     /// Duplicates that were left out with their rows.
     pub(crate) duplicates: usize,
 }
@@ -94,12 +96,13 @@ impl LeftOut {
     }
 
     /// These rows of a posterior, each predicted from all others.
-    fn rows_of(posterior: &ExactPosterior, rows: &[usize]) -> Self {
+    pub(crate) fn rows_of(posterior: &ExactPosterior, rows: &[usize]) -> Self {
         let (found, data) = (posterior.leave_one_out(), posterior.data());
         Self {
             mean: rows.iter().map(|&i| found.mean[(i, 0)]).collect(),
             variance: rows.iter().map(|&i| found.variance[i]).collect(),
             truths: rows.iter().map(|&i| data.targets()[(i, 0)]).collect(),
+            groups: None,
             duplicates: 0,
         }
     }

@@ -2,11 +2,12 @@
 
 use crate::facts::count;
 use crate::{Fact, Facts, ModelError};
-use posterior_data::{RowFingerprints, table_fingerprints};
-use posterior_gp::{GpError, RowSource};
-use posterior_linalg::random::ChaCha8Rng;
+use posterior_data::{RowFingerprints, Split as DrawnSplit, table_fingerprints};
+use posterior_gp::{GpError, Parting, RowSource};
+use posterior_linalg::random::{ChaCha8Rng, Streams};
 use posterior_linalg::tiles::pieces;
 use posterior_notes::fixes::EXACT;
+use rand::RngExt;
 use rand::seq::index;
 use std::collections::{HashMap, HashSet};
 
@@ -85,13 +86,40 @@ pub(crate) struct Split {
 }
 
 impl Split {
-    /// Draws `count` of the rows.
-    pub(crate) fn drawn(prints: &Prints, count: usize, rng: &mut ChaCha8Rng) -> Self {
+    /// Draws `count` of the rows: of rows with groups or times whole ones until so many are reached, or the newest.
+    ///
+    /// # Errors
+    /// [`GpError::Rows`] where all rows are of one group or one time.
+    pub(crate) fn drawn(
+        prints: &Prints,
+        parting: Option<&Parting>,
+        count: usize,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<Self, GpError> {
         let n = prints.rows.len();
+        if let Some(parting) = parting {
+            let streams = Streams::new(rng.random());
+            return Self::whole(parting, count as f64 / n as f64, streams);
+        }
         let mut out = vec![false; n];
         index::sample(rng, n, count).into_iter().for_each(|i| out[i] = true);
         let (train, validation) = (0..n).partition(|&i| !out[i]);
-        Self::as_drawn(train, validation).without_training_duplicates(prints)
+        Ok(Self::as_drawn(train, validation).without_training_duplicates(prints))
+    }
+
+    /// A share of the rows, in whole groups or newer than the others.
+    ///
+    /// # Errors
+    /// [`GpError::Rows`] where all rows are of one group or one time.
+    pub(crate) fn whole(parting: &Parting, fraction: f64, streams: Streams) -> Result<Self, GpError> {
+        let drawn = match parting {
+            Parting::Groups(groups) => DrawnSplit::grouped(groups, fraction, streams),
+            Parting::Times(times) => DrawnSplit::newest(times, fraction),
+        };
+        let drawn = drawn.map_err(|problem| GpError::Rows {
+            reason: format!("they cannot be parted by --groups or --time: {problem}"),
+        })?;
+        Ok(Self::as_drawn(drawn.train, drawn.test))
     }
 
     /// These rows as they are.
@@ -257,12 +285,12 @@ mod tests {
     #[test]
     fn draws_are_apart() {
         let rng = || Streams::new(3).stream("test/apart");
-        let apart = Split::drawn(&Prints::of(&table(50, 50)).unwrap(), 12, &mut rng());
+        let apart = Split::drawn(&Prints::of(&table(50, 50)).unwrap(), None, 12, &mut rng()).unwrap();
         assert_eq!((apart.train.len(), apart.validation.len(), apart.training_duplicates), (38, 12, 0));
         assert!(apart.validation.iter().all(|i| apart.train.binary_search(i).is_err()));
         // Every row twice: none of those that are drawn is learned from.
         let data = table(50, 25);
-        let doubled = Split::drawn(&Prints::of(&data).unwrap(), 5, &mut rng());
+        let doubled = Split::drawn(&Prints::of(&data).unwrap(), None, 5, &mut rng()).unwrap();
         assert_eq!(doubled.train.len() + doubled.validation.len() + doubled.duplicates, 50);
         let value = |i: &usize| i % 25;
         assert!(doubled.validation.iter().all(|i| doubled.train.iter().all(|j| value(i) != value(j))));

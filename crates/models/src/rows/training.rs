@@ -1,6 +1,6 @@
 //! Which rows a model has learned from: a fingerprint of each, so that scoring them again is not taken for a test.
 
-use crate::{ModelData, ModelError};
+use crate::ModelData;
 use faer::MatRef;
 use posterior_data::{
     ArrayValues, Extracted, NumericArray, RowFingerprints, row_fingerprint, table_fingerprints,
@@ -45,8 +45,7 @@ impl TrainingRows {
 
     /// Which of some examples, told by number and fingerprint, are among them; None where they are not known.
     pub(crate) fn among(&self, examples: impl IntoIterator<Item = (usize, u64)>) -> Option<TrainedOn> {
-        let known = self.fingerprints()?;
-        Some(TrainedOn::new(examples.into_iter().map(|(example, own)| (example, known.contains(own)))))
+        Some(TrainedOn::of(&[self.fingerprints()?], examples))
     }
 
     /// The same of rows that were extracted from the table of `data`, with one truth each.
@@ -98,60 +97,54 @@ pub(crate) fn prints_of_examples(inputs: &NumericArray, truth: impl Fn(usize) ->
     own.into_iter().enumerate().map(both).collect()
 }
 
-/// Examples by whether a model has learned from such; examples that it cannot use are in neither.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Examples by whether a model has learned from rows with the same numbers; examples that it cannot use are in neither list.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrainedOn {
-    /// Those that it has not learned from.
+    /// Those of which it has learned from none.
     pub unseen: Vec<usize>,
     /// Those of which its training had one with the same numbers.
     pub seen: Vec<usize>,
+    /// Whether they are the training rows, as often as these, in any order.
+    whole: bool,
+    /// The share of seen ones that is no surprise among fresh rows, with its standard error.
+    by_chance: [f64; 2],
 }
+
+/// Standard errors by which examples have to be seen more often than by chance.
+const SURE: f64 = 3.0;
 
 impl TrainedOn {
-    /// From what is known of each of these examples.
-    pub(crate) fn new(examples: impl IntoIterator<Item = (usize, bool)>) -> Self {
-        let mut out = Self::default();
-        for (example, seen) in examples {
-            if seen { out.seen.push(example) } else { out.unseen.push(example) }
-        }
-        out
-    }
-}
-
-/// Examples to score, apart from those that a model has learned from: their scores say how well it fits, not how well it predicts.
-#[derive(Clone, Debug)]
-pub struct EvaluationData {
-    /// What the scored examples are to the model.
-    pub rows: ScoredRows,
-    /// What is scored: examples that the model has not learned from; where it has learned from all that it can use, those; all, where it does not know.
-    pub data: ModelData,
-    /// Which of the examples given these are, where they are not all.
-    pub positions: Option<Vec<usize>>,
-    /// The others.
-    pub training: Option<ModelData>,
-}
-
-impl EvaluationData {
-    /// Parts data with truths by what a model says of them ([`crate::Model::trained_on`]).
+    /// Of examples by number and fingerprint; rows that any of `known` has learned from are seen.
     ///
-    /// # Errors
-    /// When they cannot be parted.
-    pub fn of(known: Option<TrainedOn>, data: ModelData) -> Result<Self, ModelError> {
-        let whole = |rows, data| Ok(Self { rows, data, positions: None, training: None });
-        let Some(TrainedOn { unseen, seen }) = known else {
-            return whole(ScoredRows::Unknown, data);
-        };
-        match (unseen.is_empty(), seen.is_empty()) {
-            (_, true) => whole(ScoredRows::HeldOut, data),
-            (true, false) if seen.len() == data.len() => whole(ScoredRows::Training, data),
-            (true, false) => {
-                let data = data.selected(&seen)?;
-                Ok(Self { rows: ScoredRows::Training, data, positions: Some(seen), training: None })
-            }
-            (false, false) => {
-                let (rest, training) = (data.selected(&unseen)?, Some(data.selected(&seen)?));
-                Ok(Self { rows: ScoredRows::HeldOut, data: rest, positions: Some(unseen), training })
-            }
+    /// A fresh row equals one of n training rows with the probability that a training row equals another, of which k of n do: their share is the estimate. Its standard error, beside that of m examples, is `(q (1 - q) (1/n + 1/m))^(1/2)` with q = (k + 1)/(n + 2), which is not 0 where k is.
+    pub(crate) fn of(known: &[&RowFingerprints], examples: impl IntoIterator<Item = (usize, u64)>) -> Self {
+        let (mut unseen, mut seen, mut prints) = (Vec::new(), Vec::new(), Vec::new());
+        for (example, print) in examples {
+            let list = if known.iter().any(|own| own.contains(print)) { &mut seen } else { &mut unseen };
+            list.push(example);
+            prints.push(print);
+        }
+        let examples = prints.len().max(1) as f64;
+        let expected = known.iter().map(|own| {
+            let (rows, repeated) = (own.rows() as f64, own.repeated() as f64);
+            let q = (repeated + 1.0) / (rows + 2.0);
+            [repeated / rows.max(1.0), (q * (1.0 - q) * (rows.max(1.0).recip() + examples.recip())).sqrt()]
+        });
+        let by_chance = expected.fold([0.0f64; 2], |[q, error], [own, its]| [q.max(own), error.max(its)]);
+        let prints = RowFingerprints::new(prints);
+        Self { whole: known.iter().any(|own| **own == prints), unseen, seen, by_chance }
+    }
+
+    /// What the examples are to the model: training rows where they are the table of the training, row for row, or have more of its rows than chance explains.
+    pub fn rows(&self) -> ScoredRows {
+        let (seen, all) = (self.seen.len(), self.seen.len() + self.unseen.len());
+        let [share, error] = self.by_chance;
+        match () {
+            () if seen == 0 => ScoredRows::HeldOut,
+            () if self.whole => ScoredRows::Training,
+            () if seen as f64 / all as f64 <= share + SURE * error => ScoredRows::HeldOut,
+            () if seen == all => ScoredRows::Training,
+            () => ScoredRows::PartlyTraining,
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     Saved, StreamedRows, TableSource, TrainingRows,
 };
 use faer::{Mat, MatRef};
-use posterior_data::Table;
+use posterior_data::{Table, TextOptions};
 use posterior_gp::inducing::{InducingDistribution, InducingPosterior};
 use posterior_likelihoods::OutputLikelihood;
 use posterior_linear::streaming::StreamingModel;
@@ -206,6 +206,11 @@ impl StreamModel {
     /// What it has learned after its fit.
     pub fn streamed(&self) -> StreamedRows {
         self.model.process().and_then(|own| own.record.streamed).unwrap_or_default()
+    }
+
+    /// How texts of rows are read: as is said, or as those of the model's training.
+    pub fn reading(&self, said: TextOptions) -> TextOptions {
+        self.model.process().map_or(said, |process| process.inputs.schema.reading(said))
     }
 
     /// Columns that a row needs: those of the features, the target, and the noise where it is known.

@@ -10,6 +10,7 @@
 //! The sum is over rows that have all targets. Where these are too many for one matrix, it is the sum over blocks of them that all methods for large tables search by ([`posterior_gp::iterative::fit_on_blocks`]).
 //! What comes after, the posterior of each, is of all rows that have its target, with columns and target in the units of the rows that the search saw.
 
+use crate::hyperparameter::FunctionUnits;
 use crate::options::{EvidenceOptions, HyperparameterOptions};
 use crate::prepare::{at_the_fit, no_image};
 use crate::{FitRequest, FitStage, Hyperparameter, ModelError, Prepared, TrainingRows, choose};
@@ -185,7 +186,7 @@ impl SharedRows {
         let (names, targets) = (self.own[0].schema.feature_names(), self.own.len());
         let model = request.process(request.prior.kernel.build(&names)?, names.len(), targets);
         let mut options = options(request);
-        options.hyperpriors = request.hyperpriors_of(&model, names.len());
+        options.hyperpriors = request.hyperpriors_of(&model, (names.len(), FunctionUnits::Target));
         options.steps.time =
             request.limits.time.map(|s| Duration::from_secs_f64((SEARCH_SHARE * s).clamp(0.0, 1e9)));
         let blocks = self.blocks(request)?;
@@ -249,6 +250,7 @@ fn of_all_rows(
         standardisation: standard.clone(),
         data,
         notes,
+        originals: None,
         transform: known.transform.clone(),
     })
 }

@@ -3,6 +3,7 @@
 use super::labelled::{fit, question};
 use crate::options::set;
 use posterior::data::{Column, Selection, Split, Table};
+use posterior::likelihoods::CountMixture;
 use posterior::linalg::random::Streams;
 use posterior::models::{Guarantee, ModelData, Predicted, Question, StreamModel};
 use posterior::options::{CalibrateName, InferenceName, LikelihoodName, MethodName, Validation};
@@ -105,7 +106,7 @@ fn counts_that_scatter_more_than_was_said_lie_in_their_intervals() {
             [0.025, 0.5, 0.99].map(|at| found.quantiles(at, true).unwrap())
         };
         assert_eq!(of_rows(&model), of_rows(&again));
-        // Means and deviations are the model's own; without rows that tell there are no quantiles.
+        // Means and deviations are the model's own; without rows that tell quantiles are those of the mixture over the rate.
         let plain = of(CalibrateName::None);
         let [told, not] = [&model, &plain].map(|m| m.predictive(&data(&fresh), &question(false)).unwrap());
         let (Predicted::Moments { mean: a, .. }, Predicted::Moments { mean: b, .. }) =
@@ -114,12 +115,15 @@ fn counts_that_scatter_more_than_was_said_lie_in_their_intervals() {
             panic!("counts")
         };
         assert_eq!(a, b);
-        assert!(
-            plain.process().unwrap().record().fit.likelihood().unwrap().intervals.is_none()
-                && not.quantiles(0.5, true).is_none()
-        );
+        assert!(plain.process().unwrap().record().fit.likelihood().unwrap().intervals.is_none());
+        let Predicted::Moments { mean, variance, latent_variance } = &not.predicted else { panic!("counts") };
+        let medians = not.quantiles(0.5, true).unwrap();
+        for i in (0..FRESH).step_by(97) {
+            let own = CountMixture::from_moments(mean[i], variance[i], latent_variance[i]).unwrap();
+            assert_eq!(medians[i], own.quantile(0.5));
+        }
         assert!(told.quantiles(0.5, false).is_none());
-        let asked = Question { quantiles: vec![0.5], ..question(false) };
+        let asked = Question { quantiles: vec![0.5], latent: true, ..question(false) };
         let error = Model::predict(&plain, &data(&fresh), &asked).unwrap_err().to_string();
         assert!(error.contains("--calibrate auto"), "{error}");
         let answer =

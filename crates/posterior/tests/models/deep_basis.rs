@@ -128,7 +128,7 @@ fn other_units(table: &Table) -> Preparation {
         target_scale: 4.0,
         transform: None,
     };
-    Preparation::Columns { schema, standardisation, classes: None }
+    Preparation::Columns { schema: schema.into(), standardisation, classes: None }
 }
 
 /// What a network makes of rows, in doubles, one row for each.

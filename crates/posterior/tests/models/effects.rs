@@ -49,7 +49,6 @@ fn request(method: MethodName) -> FitRequest {
             ..Default::default()
         },
         method: method.into(),
-        prior: PriorSettings { kernel: "matern32(ard)".parse().unwrap(), ..PriorSettings::default() },
         ..Default::default()
     };
     set(

@@ -1,7 +1,7 @@
 //! Categories, several targets and sums of kernels through fits: against matrices made by hand, and solved by elimination.
 
 use crate::options::set;
-use posterior::data::{Column, Missing, Selection, Split, Table, Values};
+use posterior::data::{Column, Missing, Selection, Split, Table, Unseen, Values};
 use posterior::models::{Hyperparameter, SharePlaces};
 use posterior::optim::Signal;
 use posterior::options::{MethodName, PriorSettings, Start};
@@ -222,7 +222,7 @@ fn categories_are_fitted_and_sampled_by_solvers_and_kept_in_files() {
         .iter()
         .map(|h| h.parameter.as_str())
         .collect();
-    assert_eq!(believed, ["matern32.lengthscale"]);
+    assert_eq!(believed, ["matern32*categorical.variance", "matern32.lengthscale"]);
     let mut other = exact.clone();
     other.start = Start::given(first.process().unwrap().record().hyperparameters.clone());
     other.method = MethodName::Cg.into();
@@ -244,10 +244,13 @@ fn categories_are_fitted_and_sampled_by_solvers_and_kept_in_files() {
     let again = Model::load(&path).unwrap();
     assert_eq!(again.process().unwrap().predict(&table, None).unwrap().mean, a.mean);
     assert_eq!(again.process().unwrap().parts(), first.process().unwrap().parts());
-    // A category that training did not have is named.
+    // A category that training did not have is counted, and named where that is asked for.
     let strange = tasks(|_| Some("top".to_string()));
-    let refused = again.process().unwrap().predict(&strange, None).unwrap_err().to_string();
-    assert!(refused.contains("`top`") || refused.contains("top"), "{refused}");
+    let found = again.process().unwrap().predict(&strange, None).unwrap();
+    assert_eq!(found.data.unseen_categories, strange.rows());
+    exact.columns.unseen = Unseen::Error;
+    let refused = fit(&table, &exact).process().unwrap().predict(&strange, None).unwrap_err().to_string();
+    assert!(refused.contains("`top`"), "{refused}");
 }
 
 /// Rows whose columns have sines, a product and a line in them.

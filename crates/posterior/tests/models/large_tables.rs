@@ -344,6 +344,7 @@ fn interrupted_fits_go_on_to_the_same_numbers() {
                 | FitStage::EvidenceSearch { .. }
                 | FitStage::Closing
                 | FitStage::Noise
+                | FitStage::Fold { .. }
                 | FitStage::Forecast => false,
             };
             seen += usize::from(late);

@@ -1,6 +1,7 @@
 //! Models from outside.
 
 mod automatic;
+mod candidates;
 mod class_recalibration;
 mod compression;
 mod continued;
@@ -27,4 +28,5 @@ mod own_kernels;
 mod recalibration;
 mod results;
 mod skewed_targets;
+mod unseen_rows;
 mod variation;

@@ -126,7 +126,7 @@ fn what_holds_what_it_says_stays_as_it_is() {
     assert_eq!(predict(&auto), predict(&none));
     // Asked for, it is done: by little where there is little to do.
     let own = asked.process().unwrap().record().fit.gaussian().unwrap().recalibration.clone().unwrap();
-    assert!((own.factor - 1.0).abs() < 0.2 && own.guarantee == Guarantee::LeaveOneOut, "{own:?}");
+    assert!((own.factor - 1.0).abs() < 0.2 && own.guarantee == Guarantee::Folds, "{own:?}");
     assert_ne!(predict(&asked).deviation, predict(&none).deviation);
     // Rows that nothing was learned from and nothing chosen by: the guarantee holds.
     let held = json!({"held-back": 60, "inducing": 40, "iterations": 20});

@@ -257,3 +257,68 @@ fn weights_of_rows_are_rows_that_repeat() {
     let refused = Model::fit(&weighted, &all(&weighted), &weighing, &mut |_, _| Signal::Continue);
     assert!(refused.unwrap_err().to_string().contains("weights are positive"));
 }
+
+/// Amounts of which four in five are 0: nothing is predicted below 0, zeros are scored by the probability that lies on them, and upper ends hold their share of all rows, though residuals lie on one side.
+#[test]
+fn amounts_end_at_zero() {
+    let (rows, noise, chance) = (400, normals(400, "amounts/noise"), normals(400, "amounts/chance"));
+    let x: Vec<f64> = (0..rows).map(|i| (i as f64 + 0.5) / rows as f64).collect();
+    // P(Z > 0.84) is a fifth.
+    let amount = |i: usize| if chance[i] > 0.84 { (5.0 + 0.5 * x[i] + noise[i]).exp() } else { 0.0 };
+    let y: Vec<f64> = (0..rows).map(amount).collect();
+    let table = Table::new("amounts", vec![Column::numeric("x", x), Column::numeric("price", y.clone())]);
+    let (even, odd): (Vec<usize>, Vec<usize>) = all(&table).into_iter().partition(|i| i % 2 == 0);
+    let model = fitted(&table, &even, &request());
+    let process = model.process().unwrap();
+    let support = process.inputs().standardisation.transform.as_ref().unwrap().support;
+    assert_eq!((support.floor, support.ceiling), (Some(0.0), None));
+    let found = process.predict_with_truth(&table, Some(&odd)).unwrap();
+    let [low, high] = [0.01, 0.95].map(|level| found.quantile(level));
+    assert!(low.iter().all(|q| *q == 0.0) && found.mean.iter().all(|mean| *mean >= 0.0));
+    let below = odd.iter().zip(&high).filter(|(i, q)| y[**i] <= **q).count() as f64 / odd.len() as f64;
+    // Three deviations of a share of 200 rows, twice: those that tell the end and those that are counted.
+    assert!((below - 0.95).abs() < 3.0 * (2.0 * 0.05 * 0.95 / 200.0f64).sqrt(), "{below}");
+    let scores = model.evaluate(
+        &ModelData::of_table(table).unwrap().selected(&odd).unwrap(),
+        &Question { truth: true, memory: 4 << 30, ..Question::default() },
+    );
+    assert!(
+        matches!(scores.unwrap().scores, posterior::models::Scores::Values { nll, .. } if nll.is_finite())
+    );
+}
+
+/// A 0 where a logarithm was learned counts as below half of the least training value.
+#[test]
+fn a_zero_under_a_logarithm_is_scored() {
+    // Times that scatter so much that some come near 0.
+    let y: Vec<f64> = normals(200, "amounts/times").iter().map(|e| (3.0 + 1.3 * e).exp()).collect();
+    let mut table = prices(200);
+    table.columns[1] = Column::numeric("price", y.clone());
+    let least = y.iter().copied().fold(f64::INFINITY, f64::min);
+    let model = fitted(&table, &all(&table), &request());
+    let process = model.process().unwrap();
+    let own = process.inputs().standardisation.transform.as_ref().unwrap();
+    assert_eq!((own.by, own.support.floor), (TargetTransform::Log, Some(0.5 * least)));
+    let fresh = |value| {
+        let column = Column::numeric("price", vec![value; 200]);
+        Table::new("fresh", vec![table.columns[0].clone(), column])
+    };
+    let found = process.predict_with_truth(&fresh(0.0), Some(&[7, 100])).unwrap();
+    let mapped = found.mapped.as_ref().unwrap();
+    let densities = mapped.log_densities(&[0.0, 0.0]);
+    for k in 0..2 {
+        // What lies below, by the quantiles of the prediction.
+        let below = |level: f64| {
+            mapped.map.back(
+                mapped.mean[k]
+                    + mapped.deviation[k]
+                        * posterior::metrics::half_width_factor((2.0 * level - 1.0_f64).abs())
+                        * (level - 0.5_f64).signum(),
+            )
+        };
+        let p = densities[k].exp();
+        assert!(p > 0.0 && (below(p).ln() - (0.5 * least).ln()).abs() < 1e-6, "{p}");
+    }
+    assert!(found.scores(1.0).unwrap().nll.is_finite());
+    assert!(process.predict_with_truth(&fresh(-1.0), Some(&[7])).is_err());
+}

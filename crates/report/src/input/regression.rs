@@ -54,6 +54,8 @@ pub enum ScoredRows {
     HeldOut,
     /// It was trained on them: scores say how well it fits, not how well it predicts.
     Training,
+    /// It was trained on some of them: on more than chance explains.
+    PartlyTraining,
     /// Nobody recorded what it was trained on.
     Unknown,
 }
@@ -64,7 +66,7 @@ impl ScoredRows {
         match self {
             Self::HeldOut => "a held-out row",
             Self::Training => "a row that the model was trained on",
-            Self::Unknown => "a row",
+            Self::PartlyTraining | Self::Unknown => "a row",
         }
     }
 
@@ -73,6 +75,7 @@ impl ScoredRows {
         match self {
             Self::HeldOut => format!("{count} held-out rows"),
             Self::Training => format!("{count} rows that the model was trained on"),
+            Self::PartlyTraining => format!("{count} rows (the model was trained on some of them)"),
             Self::Unknown => format!("{count} rows (whether the model was trained on them is not known)"),
         }
     }

@@ -7,7 +7,7 @@ use posterior_data::Selection;
 use posterior_data::synthetic::{SmoothTargets, smooth_counts};
 use posterior_likelihoods::gaussianised::Matching;
 use posterior_likelihoods::{Likelihood, Poisson};
-use posterior_models::options::{PriorSettings, InferenceName, LikelihoodName, OutputRequest, PseudoCount};
+use posterior_models::options::{InferenceName, LikelihoodName, OutputRequest, PriorSettings, PseudoCount};
 use posterior_models::{
     FitRequest, Method, Model, ModelData, Observed, Predicted, Question, choose_likelihood,
 };
@@ -107,7 +107,14 @@ fn fit(settings: &Settings, method: &CountMethod, made: &SmoothTargets, seed: u6
         ..OutputRequest::default()
     };
     let usual = FitRequest::default();
-    let request = FitRequest { columns: Selection { target: "count".into(), ..Selection::default() }, method: method.method.clone().unwrap_or(usual.method.clone()), output: labels, seed, prior: PriorSettings { kernel: settings.kernel.parse()?, ..usual.prior }, ..usual };
+    let request = FitRequest {
+        columns: Selection { target: "count".into(), ..Selection::default() },
+        method: method.method.clone().unwrap_or(usual.method.clone()),
+        output: labels,
+        seed,
+        prior: PriorSettings { kernel: settings.kernel.parse()?, ..usual.prior },
+        ..usual
+    };
     let clock = Instant::now();
     let chosen = choose_likelihood(&table, "count", &rows, request.output.likelihood, &request.columns)?;
     let observed = Observed::from_table(&table, &rows, &request, chosen)?;

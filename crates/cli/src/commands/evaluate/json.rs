@@ -17,7 +17,7 @@ pub(super) fn found(findings: &Findings) -> Result<Value, Failure> {
     let mut counts = findings.data.found.clone();
     counts.count(&compared.model.data);
     let model = |s: &Scored| json!({ "name": s.name, "seconds": s.seconds, "scores": s.evaluation.scores });
-    let training = |e: &Evaluation| -> Result<Map<String, Value>, Failure> {
+    let unseen = |e: &Evaluation| -> Result<Map<String, Value>, Failure> {
         let mut scores = scores(e)?;
         scores.insert("scores".into(), posterior::data::to_shown_value(&e.scores)?);
         Ok(scores)
@@ -27,11 +27,9 @@ pub(super) fn found(findings: &Findings) -> Result<Value, Failure> {
         Predicted::Events(_) => PredictedKind::Events,
         Predicted::Moments { .. } => PredictedKind::Values,
     };
-    // Where the model's file says so.
-    let rows_trained_on = match (findings.rows, &findings.training) {
-        (ScoredRows::Unknown, _) => None,
-        (ScoredRows::Training, _) => Some(first.len()),
-        (ScoredRows::HeldOut, rows) => Some(rows.as_ref().map_or(0, Evaluation::len)),
+    let rows_trained_on = match findings.rows {
+        ScoredRows::HeldOut => findings.seen.map(|_| 0),
+        _ => findings.seen,
     };
     let confusion = super::text::confusion_counts(first).filter(|(count, _)| *count <= MOST_CONFUSED);
     let confusion = confusion.map(|(count, counts)| {
@@ -42,15 +40,15 @@ pub(super) fn found(findings: &Findings) -> Result<Value, Failure> {
     let strange = findings.strange.as_ref().map(|s| {
         json!({ "data": s.name, "n": s.compared.model.len(), "model": s.model_auc, "plain": s.baseline_auc })
     });
-    let all = std::iter::once(first).chain(&findings.training);
-    let clipped: usize = all.map(|e| e.compared.model.clipped).sum();
     let mut out = scores(first)?;
     for (key, value) in [
         ("kind", json!(kind)),
         ("data", json!(findings.data.name)),
-        // What the rows of these scores are to the model: held-out, training or unknown.
+        // What the rows of these scores are to the model: held-out, training, partly-training or unknown.
         ("scored_rows", json!(findings.rows)),
         ("rows_trained_on", json!(rows_trained_on)),
+        // Rows with the same numbers as rows of the training, by chance or because it had them; null where the file does not say.
+        ("rows_equal_to_training_rows", json!(findings.seen)),
         ("models", findings.scored.iter().map(model).collect()),
         ("nll_difference", json!(first.nll_difference)),
         ("out_of_distribution", json!(strange)),
@@ -60,8 +58,7 @@ pub(super) fn found(findings: &Findings) -> Result<Value, Failure> {
         ("filled_cells", json!(counts.filled_cells)),
         // Cells of categories that training had not, where they count as none of those that it had.
         ("unseen_categories", json!(counts.unseen_categories)),
-        // Of all rows, those of the training included, as are the solves.
-        ("clipped_variances", json!(clipped)),
+        ("clipped_variances", json!(compared.model.clipped)),
         // Columns that are unlike those of training; none where the model does not say what those were.
         ("inputs_unlike_training", json!(findings.unlike)),
         ("notes", json!(findings.data.notes)),
@@ -69,8 +66,8 @@ pub(super) fn found(findings: &Findings) -> Result<Value, Failure> {
         out.insert(key.into(), value);
     }
     for (key, value) in [
-        // Scores of rows that the model has learned from, where others are scored above.
-        ("training_rows", json!(findings.training.as_ref().map(training).transpose()?)),
+        // Scores of the rows that the training had not, where it had some of those above.
+        ("unseen_rows", json!(findings.unseen.as_ref().map(unseen).transpose()?)),
         // Coverage and mean size of the model's sets of classes at some levels.
         ("sets", json!(first.sets)),
         // Coverage and mean width of its intervals of counts or of numbers with outliers.

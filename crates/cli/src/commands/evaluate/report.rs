@@ -28,7 +28,7 @@ pub(crate) fn write(path: &Path, report: &Report) -> Result<(), Failure> {
         .map_err(Failure::from)
 }
 
-/// A section for what was scored, and, of numbers, one for the rows of the training that were scored apart.
+/// A section for what was scored, and, of numbers, one for the rows that the training had not, where it had some.
 pub(crate) fn sections(
     model: &Model,
     model_report: ModelReport,
@@ -44,9 +44,9 @@ pub(crate) fn sections(
             vec![shown.events(own, plain, &truth.events())?]
         }
         _ => {
-            let training = findings.training.as_ref().map(|e| shown.values(e, ScoredRows::Training));
+            let unseen = findings.unseen.as_ref().map(|e| shown.values(e, ScoredRows::HeldOut));
             let first = shown.values(first, findings.rows);
-            std::iter::once(first).chain(training).collect::<Result<_, _>>()?
+            std::iter::once(first).chain(unseen).collect::<Result<_, _>>()?
         }
     })
 }

@@ -5,11 +5,11 @@ use crate::args::EvaluateArgs;
 use crate::args::only;
 use crate::commands::{asked_data, limited, load_for};
 use crate::output::{Failure, Remarks};
+use posterior::data::Departure;
 use posterior::data::transform::{Corruption, SEVERITIES};
-use posterior::data::{Departure, InputMoments};
 use posterior::models::{
-    Comparison, Evaluation, EvaluationData, Files, JointRow, ModelData, OutOfDistribution, PredictedKind,
-    Question, Scores, Shift, VarianceSolves,
+    Comparison, Evaluation, Files, JointRow, ModelData, OutOfDistribution, PredictedKind, Question, Scores,
+    Shift, TrainedOn, VarianceSolves,
 };
 use posterior::notes::fixes::FOLD;
 use posterior::report::{ScoredRows, ShiftCurve, ShiftCurves};
@@ -43,8 +43,10 @@ pub(crate) struct Findings {
     pub rows: ScoredRows,
     /// The model first, then those that it is compared with.
     pub scored: Vec<Scored>,
-    /// Rows of the training, apart, where others are scored.
-    pub training: Option<Evaluation>,
+    /// How many of them have the same numbers as rows of the training; none where the model's file does not say.
+    pub seen: Option<usize>,
+    /// Scores of the rows that the training had not, where it had some.
+    pub unseen: Option<Evaluation>,
     /// How exact variances are, where they were solved for.
     pub solves: Option<VarianceSolves>,
     /// Columns that are unlike those of training; none where the model does not say what those were.
@@ -67,7 +69,8 @@ impl Findings {
             data,
             rows: ScoredRows::HeldOut,
             scored: vec![Scored { name: name.into(), evaluation, seconds }],
-            training: None,
+            seen: None,
+            unseen: None,
             solves: None,
             unlike: None,
             shifts: Vec::new(),
@@ -97,7 +100,7 @@ pub(super) fn find(
     let classes = model.predicts() == PredictedKind::Classes;
     only(shifted, "rotate and --corrupt", classes, "classifiers of images")?;
     only(!a.ood.is_empty(), "ood", classes, "classifiers")?;
-    let data = given(model, a, &files)?;
+    let mut data = given(model, a, &files)?;
     let strange_data = strange_data(model, a)?;
     let mut plan = model.plan(&data, question, 1 + a.against.len())?;
     if let Some(others) = &strange_data {
@@ -112,17 +115,18 @@ pub(super) fn find(
     let copies = a.against.len() as u64 + u64::from(shifted);
     plan = plan.beside(copies * data.memory());
     plan.check(question.memory)?;
-    let copied = data.copied_bytes();
-    let EvaluationData { rows, mut data, positions, training } =
-        EvaluationData::of(model.trained_on(&data)?, data)?;
-    if training.is_some() {
-        plan = plan.beside(copied);
-        plan.check(question.memory)?;
-    }
-    data.notes.extend(match &training {
-        Some(training) => remark(ScoredRows::Training, training.len()),
-        None => remark(rows, data.len()),
-    });
+    let known = model.trained_on(&data)?;
+    let rows = known.as_ref().map_or(ScoredRows::Unknown, TrainedOn::rows);
+    let seen = known.as_ref().map(|known| known.seen.len());
+    let unseen = match known {
+        Some(known) if rows == ScoredRows::PartlyTraining => {
+            plan = plan.beside(data.copied_bytes());
+            plan.check(question.memory)?;
+            Some(data.selected(&known.unseen)?)
+        }
+        _ => None,
+    };
+    data.notes.extend(remark(rows, seen.unwrap_or(0)));
     remarks.notes(&data.notes);
     remarks.say(format!("plan: {plan}"));
     let first = model.evaluate(&data, question)?;
@@ -131,7 +135,7 @@ pub(super) fn find(
     data.notes.extend(notes);
     let mut scored = vec![Scored { name: "model".into(), evaluation: first, seconds: Some(model.seconds()) }];
     for path in &a.against {
-        let (other, mut notes) = beside(path, (model, a, question), &files, (&data, positions.as_deref()))?;
+        let (other, mut notes) = beside(path, (model, a, question), &files, &data)?;
         let (own, others) = (scored[0].evaluation.len(), other.evaluation.len());
         if own != others {
             notes.push(format!(
@@ -152,16 +156,14 @@ pub(super) fn find(
         let samples = a.samples.unwrap_or(JOINT_SAMPLES);
         model.joint_scores(&data, &Question { samples, ..question.clone() })?
     };
-    let training = training.map(|rows| model.evaluate(&rows, question)).transpose()?;
-    let own = [Some(&scored[0].evaluation), training.as_ref()].map(|e| e.map(|e| &e.compared.model));
-    let solves = VarianceSolves::of_all(own.map(|own| own.and_then(|own| own.solves)));
+    let unseen = unseen.map(|rows| model.evaluate(&rows, question)).transpose()?;
+    let own = &scored[0].evaluation.compared.model;
+    let solves = own.solves;
     solves.iter().for_each(|solves| remarks.say(solves));
-    let mut inputs = InputMoments::default();
-    own.into_iter().flatten().for_each(|own| inputs.merge(own.inputs.clone()));
-    let unlike = model.departures(&inputs);
+    let unlike = model.departures(&own.inputs);
     remarks.warnings(unlike.iter().flatten());
     let planned_bytes = plan.peak_bytes;
-    Ok(Findings { data, rows, scored, training, solves, unlike, shifts, strange, joint, planned_bytes })
+    Ok(Findings { data, rows, scored, seen, unseen, solves, unlike, shifts, strange, joint, planned_bytes })
 }
 
 /// What was left out of the scored rows and filled in, and what can be done about their errors.
@@ -195,7 +197,7 @@ fn beside(
     path: &Path,
     (model, a, question): (&Model, &EvaluateArgs, &Question),
     files: &Files<'_>,
-    (scored, positions): (&ModelData, Option<&[usize]>),
+    scored: &ModelData,
 ) -> Result<(Scored, Vec<String>), Failure> {
     let shown = path.display();
     let loaded = load_for(path, &a.question)?;
@@ -212,13 +214,13 @@ fn beside(
         )));
     }
     other.check(question)?;
-    let own = same_rows(scored, positions, limited(other.read(files)?, a.question.limit)?)?;
+    let own = same_rows(scored, limited(other.read(files)?, a.question.limit)?)?;
     // Of another family it may take more than the first.
     let first = scored.memory();
     other.plan(&own, &Question { timed: false, beside: question.beside + first, ..question.clone() }, 1)?;
-    let seen = other.trained_on(&own)?.map_or(0, |rows| rows.seen.len());
+    let known = other.trained_on(&own)?.filter(|known| known.rows() != ScoredRows::HeldOut);
     let mut notes = other.check_inputs(&own, a.question.allow_other_inputs)?;
-    notes.splice(..0, (seen > 0).then(|| trained_on(seen)));
+    notes.splice(..0, known.map(|known| trained_on(known.seen.len())));
     let notes = notes.into_iter().map(|note| format!("{shown}: {note}")).collect();
     let name = path.file_stem().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let evaluation = other.evaluate(&own, question)?;
@@ -230,13 +232,10 @@ pub(super) fn of_target<'a>(saved: &'a Saved, target: &str) -> Option<&'a Model>
     saved.only().or_else(|| saved.of_target(target))
 }
 
-/// Of what another model reads, the rows that the first is scored on: by their numbers in the table, which each model may drop other rows of, else by their positions.
-fn same_rows(scored: &ModelData, positions: Option<&[usize]>, own: ModelData) -> Result<ModelData, Failure> {
-    let wanted: Vec<usize> = match (&scored.table, &own.table, positions) {
-        (Some((_, rows)), Some(_), _) => own.examples_of(rows),
-        (_, _, Some(positions)) => positions.to_vec(),
-        _ => return Ok(own),
-    };
+/// Of what another model reads, the rows that the first is scored on: by their numbers in the table, which each model may drop other rows of.
+fn same_rows(scored: &ModelData, own: ModelData) -> Result<ModelData, Failure> {
+    let (Some((_, rows)), Some(_)) = (&scored.table, &own.table) else { return Ok(own) };
+    let wanted = own.examples_of(rows);
     if wanted.len() == own.len() { Ok(own) } else { own.selected(&wanted).map_err(Failure::from) }
 }
 

@@ -14,15 +14,16 @@ fn heading(rows: ScoredRows, n: usize) -> String {
         ScoredRows::Training => {
             format!("{n} rows that the model was trained on: how well it fits, not how well it predicts")
         }
+        ScoredRows::PartlyTraining => format!("{n} rows, on some of which the model was trained"),
         ScoredRows::Unknown => format!("{n} rows"),
     }
 }
 
-/// What must be known to read scores, of which `n` rows are of the training or unknown.
-pub(super) fn remark(rows: ScoredRows, n: usize) -> Option<String> {
+/// What must be known to read scores, where the training had rows with the same numbers as `seen` of them.
+pub(super) fn remark(rows: ScoredRows, seen: usize) -> Option<String> {
     match rows {
         ScoredRows::HeldOut => None,
-        ScoredRows::Training => Some(trained_on(n)),
+        ScoredRows::Training | ScoredRows::PartlyTraining => Some(trained_on(seen)),
         ScoredRows::Unknown => Some(
             "the model file does not say which rows it was trained on (fits to data in memory do not, nor models of a stream): if it was trained on these, their scores say nothing of new rows".into(),
         ),
@@ -53,9 +54,9 @@ pub(crate) fn findings(findings: &Findings) -> String {
         format!("{}\n{}", heading(rows, scored[0].evaluation.len()), scores(scored))
     };
     let mut parts = vec![set(findings.rows, &findings.scored)];
-    if let Some(rows) = &findings.training {
+    if let Some(rows) = &findings.unseen {
         let one = Scored { name: "model".into(), evaluation: rows.clone(), seconds: None };
-        parts.push(set(ScoredRows::Training, &[one]));
+        parts.push(set(ScoredRows::HeldOut, &[one]));
     }
     let other = format!("({baseline})");
     for shift in &findings.shifts {

@@ -47,7 +47,8 @@ fn of_table(cli: &Cli, arguments: &ContinueArgs, model: Model, started: Instant)
     }
     own.check_continued()?;
     let memory = arguments.memory.unwrap_or(FitRequest::default().limits.memory);
-    let table = read_files(&arguments.data, arguments.text, memory, remarks)?;
+    let text = own.inputs().schema.reading(arguments.text);
+    let table = read_files(&arguments.data, text, memory, remarks)?;
     let rows: Vec<usize> = (0..table.rows()).collect();
     let new = own.new_rows(&table, &rows)?;
     // What was done to these rows; what all are like stands in the model.

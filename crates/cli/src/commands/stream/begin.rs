@@ -107,6 +107,7 @@ fn no_rows(source: &Source) -> Failure {
 }
 
 fn state(model: StreamModel, format: RowFormat, source: &Source, arguments: &StreamArgs) -> StreamState {
+    let format = RowFormat { text: model.reading(format.text), ..format };
     StreamState {
         model,
         counts: StreamCounts::default(),

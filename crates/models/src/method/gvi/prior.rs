@@ -1,6 +1,7 @@
 //! The process that regularises: hyperparameters by the evidence of some rows, or of the inducing points in turns with their choice; then inducing points among all rows.
 
 use super::kernel::{self, PriorKernel};
+use crate::hyperparameter::FunctionUnits;
 use crate::method::deep::Columns;
 use crate::method::training::set as set_hyperparameters;
 use crate::options::{GviOptions, InducingChoiceName};
@@ -113,7 +114,7 @@ impl PriorTask<'_> {
         let mut hyperpriors = if pointwise {
             request.prior.hyperpriors.clone()
         } else {
-            request.hyperpriors_of(&model, columns)
+            request.hyperpriors_of(&model, (columns, FunctionUnits::Link))
         };
         let mut evidence = FitOptions {
             hyperpriors: hyperpriors.clone(),

@@ -19,6 +19,8 @@ pub(crate) struct Judged {
     pub(crate) check: LabelCheck,
     /// None of events, which are no rows.
     pub(crate) rows: Option<JudgedRows>,
+    /// `-log p(y)` of each of these rows in nats, in the target's units.
+    pub(crate) surprises: Vec<f64>,
 }
 
 impl Judged {
@@ -82,7 +84,12 @@ impl Judged {
         }
         let check =
             LabelCheck { on, rows, training_duplicates: 0, duplicates: 0, scores, baseline_nll, warnings };
-        Ok(Self { check, rows: Some(JudgedRows { predicted, width, truths: own }) })
+        let surprises = log_density.unwrap_or_default().into_iter().map(|density| -density).collect();
+        Ok(Self {
+            check,
+            rows: Some(JudgedRows { predicted, width, truths: own, shares: marginal.to_vec() }),
+            surprises,
+        })
     }
 }
 
@@ -94,7 +101,8 @@ pub(crate) fn judged(
     (marginal, seed): (&[f64], u64),
 ) -> Result<Judged, ModelError> {
     if matches!(held.target, Target::Events { .. }) {
-        return Ok(Judged { check: events::judged(predictor, held, seed)?, rows: None });
+        let check = events::judged(predictor, held, seed)?;
+        return Ok(Judged { check, rows: None, surprises: Vec::new() });
     }
     let latents = predictor.latent(held.data.inputs().into(), &Want::default())?;
     let kind = (&held.target, likelihood);

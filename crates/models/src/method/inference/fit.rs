@@ -43,6 +43,15 @@ impl Model {
         request: &FitRequest,
         observer: &mut Observer<'_, FitStage>,
     ) -> Result<Self, ModelError> {
+        Ok(Self::fit_judged(observed, request, observer)?.0)
+    }
+
+    /// As [`Model::fit_observed`], with the rows that the fit was judged on.
+    pub(crate) fn fit_judged(
+        observed: Observed,
+        request: &FitRequest,
+        observer: &mut Observer<'_, FitStage>,
+    ) -> Result<(Self, Option<Judged>), ModelError> {
         in_memory(&request.method)?;
         let journal = &mut Journal::open(&observed, request)?;
         let plan = InferencePlan::of(&observed, request)?;
@@ -95,7 +104,7 @@ impl Model {
         }
         let Learned { calibration, classes: recalibration, tails: intervals, .. } =
             recalibrate((request, &best.likelihood), (observed, held.is_some()), found.as_mut())?;
-        let check = found.map(|own| own.check);
+        let check = found.as_ref().map(|own| own.check.clone());
         let Inferred { inference, predictor, told, features, variation, likelihood, .. } = best;
         let inputs = TableInputs {
             schema: observed.schema.clone(),
@@ -109,7 +118,7 @@ impl Model {
             method: method_of(inference).into(),
             solver: Some(plan.solver().as_str().into()),
             rows: observed.rows(),
-            kernel: request.prior.kernel.clone(),
+            kernel: request.prior.kernel.of_table(&observed.feature_names()).into_owned(),
             mean: request.prior.mean,
             hyperparameters: told.hyperparameters,
             noise_floor: None,
@@ -148,7 +157,8 @@ impl Model {
         };
         journal.clear();
         let training = observed_all.training.clone();
-        Ok(Self::of_table(TableSource { inputs, output, record }, predictor, calibration, training))
+        let source = TableSource { inputs, output, record };
+        Ok((Self::of_table(source, predictor, calibration, training), found))
     }
 }
 
@@ -183,7 +193,7 @@ fn recalibrate(
     (observed, held_back): (&Observed, bool),
     judged: Option<&mut Judged>,
 ) -> Result<Learned, ModelError> {
-    let Some(Judged { check, rows }) = judged else { return Ok(Learned::default()) };
+    let Some(Judged { check, rows, .. }) = judged else { return Ok(Learned::default()) };
     let guarantee = Guarantee::unless([
         (request.start.hyperparameters().is_some(), Guarantee::Given),
         (!held_back, Guarantee::LeftOut),

@@ -125,6 +125,7 @@ impl GaussianLabels {
             },
             data: Observations::new(observed.data.inputs().to_owned(), targets, noise)?,
             notes: posterior_data::Notes::default(),
+            originals: None,
             training: crate::TrainingRows::default(),
             input_ranges: observed.input_ranges.clone(),
             transform: crate::TransformChoice::default(),

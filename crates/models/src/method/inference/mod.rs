@@ -37,11 +37,13 @@ mod target;
 mod trained;
 pub(crate) mod variational;
 
+pub(crate) use check::Judged;
 pub(crate) use cost::{Cost, Size};
 pub(crate) use gaussian_labels::NO_NOISE;
 pub(crate) use journal::FitMonitor;
 pub use observed::{Observed, no_exposure};
 pub(crate) use outcome::Inference;
 pub use plan::InferencePlan;
+pub(crate) use target::with_outliers;
 pub use target::{ChosenLikelihood, choose_likelihood};
 pub(crate) use trained::{features, variation};

@@ -4,7 +4,7 @@ use super::events;
 use super::target::ChosenLikelihood;
 use crate::method::deep::Scatter;
 use crate::options::ClassWeights;
-use crate::prepare::{row_weights, unscaled};
+use crate::prepare::{parting, row_weights, unscaled};
 use crate::rows::{Prints, Split, set_aside};
 use crate::{FitRequest, ModelError, Target, TrainingRows};
 use faer::Mat;
@@ -111,6 +111,11 @@ impl Observed {
         if let Some(weights) = weights {
             data = data.with_weights(weights)?;
         }
+        let parting = parting(table, &request.columns, &extracted.rows)?;
+        extracted.notes.hints = schema.hints(extracted.x.as_ref(), parting.is_some());
+        if let Some(parting) = parting {
+            data = data.with_parting(parting)?;
+        }
         if let Some(offsets) = target.offsets(extracted.exposures.as_deref()) {
             data = data.with_offsets(offsets)?;
         }
@@ -162,6 +167,11 @@ impl Observed {
         &self.why
     }
 
+    /// Roles of the columns.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
     /// Names of the model's inputs.
     pub fn feature_names(&self) -> Vec<String> {
         self.schema.feature_names()
@@ -184,6 +194,9 @@ impl Observed {
     pub(crate) fn apart(&self, count: usize, streams: Streams) -> Result<Split, GpError> {
         let n = self.rows();
         let fraction = count as f64 / n as f64;
+        if let Some(parting) = self.data.parting() {
+            return Split::whole(parting, fraction, streams);
+        }
         let drawn = match self.strata() {
             Some(classes) => DrawnSplit::stratified(&classes, fraction, streams),
             None => DrawnSplit::random(n, fraction, streams),

@@ -1,7 +1,7 @@
 //! Searches for hyperparameters, and what is to be told of them together.
 
 use super::journal::Journal;
-use crate::hyperparameter::held;
+use crate::hyperparameter::{FunctionUnits, held};
 use crate::method::training::{self, FoundSearch};
 use crate::options::EvidenceOptions;
 use crate::{FitRequest, FitStage, Hyperparameter, ModelError};
@@ -102,7 +102,7 @@ impl<'a, 'o> Searching<'a, 'o> {
 
     /// What is believed about hyperparameters.
     pub(crate) fn hyperpriors(&self, model: &dyn Parameters) -> Vec<Hyperprior> {
-        self.request.hyperpriors_of(model, self.features)
+        self.request.hyperpriors_of(model, (self.features, FunctionUnits::Link))
     }
 
     /// The model with the hyperparameters that were given, if some were; those of the noise have no meaning here.

@@ -2,9 +2,11 @@
 
 use crate::options::LikelihoodName;
 use crate::output::strata;
+use crate::rows::robust_moments;
 use crate::{ModelError, Target};
 use posterior_data::{
     DataError, Missing, Selection, Table, TargetSketch, counts_of_rows, finite_targets, present,
+    refuse_nearly_numbers,
 };
 use posterior_likelihoods::{
     Bernoulli, Categorical, Link, NegativeBinomial, OutputLikelihood, Poisson, RobustMax, StudentT,
@@ -13,6 +15,9 @@ use posterior_notes::fixes::{LIKELIHOOD_BERNOULLI, LIKELIHOOD_CATEGORICAL, LIKEL
 
 /// So many different whole numbers at most look like classes.
 const FEW: usize = 10;
+
+/// Whole numbers that dwindle are taken for counts where there are more than so many.
+const FEWEST_COUNTS: usize = 4;
 
 /// So many rows at least for each of them.
 const ROWS_OF_EACH: usize = 5;
@@ -73,9 +78,15 @@ fn chosen(
 ) -> Result<ChosenLikelihood, ModelError> {
     let name = &table.column(target)?.name;
     let rows = &finite_targets(table, name, rows, selection.missing == Missing::Drop)?[..];
+    if asked == LikelihoodName::Auto {
+        refuse_nearly_numbers(table, name, rows)?;
+    }
     let sketch = TargetSketch::of(table, name, rows)?;
     let count = sketch.distinct.len();
     let (taken, mut why, other) = match asked {
+        LikelihoodName::Auto if selection.exposure.is_some() && sketch.counts => {
+            (LikelihoodName::NegativeBinomial, "because there are exposures (--exposure)".into(), None)
+        }
         LikelihoodName::Auto => looks(&sketch),
         named => (named, "as asked".into(), None),
     };
@@ -135,7 +146,6 @@ fn chosen(
             Some((likelihood, Target::Counts { rate: 1.0 }))
         }
         LikelihoodName::StudentT => {
-            let [mean, variance] = sketch.moments;
             if !sketch.numeric {
                 let row = rows.iter().position(|&r| {
                     let cell = table.column(name).map(|c| c.cell(r)).unwrap_or_default();
@@ -146,12 +156,28 @@ fn chosen(
                 let text = table.column(name)?.cell(row);
                 return Err(DataError::NotANumber { path, row: row + 1, column, text }.into());
             }
-            let scale = if variance > 0.0 && variance.is_finite() { variance.sqrt() } else { 1.0 };
-            let likelihood = OutputLikelihood::StudentT(StudentT::new(0.3, 4.0)?);
-            Some((likelihood, Target::Numbers { mean, scale }))
+            let cells = sketch.distinct.iter().filter_map(|(cell, n)| Some((cell.parse::<f64>().ok()?, *n)));
+            let values: Vec<f64> = cells.flat_map(|(value, n)| std::iter::repeat_n(value, n)).collect();
+            Some(with_outliers(&values, sketch.moments)?)
         }
     };
     Ok(ChosenLikelihood { name: taken, likelihood, why, ambiguous, notes })
+}
+
+/// Student-t noise around numbers, whose median and median absolute deviation are their units: one outlier decides a mean and a standard deviation, and with them where searches begin and what priors mean. Where more
+/// than half are equal, units are those `moments` (mean and variance).
+pub(crate) fn with_outliers(
+    values: &[f64],
+    moments: [f64; 2],
+) -> Result<(OutputLikelihood, Target), ModelError> {
+    let [median, robust] = robust_moments(values.iter().copied());
+    let deviation = moments[1].sqrt();
+    let (mean, scale) = match (robust > 0.0, deviation > 0.0 && deviation.is_finite()) {
+        (true, _) => (median, robust),
+        (false, true) => (moments[0], deviation),
+        (false, false) => (moments[0], 1.0),
+    };
+    Ok((OutputLikelihood::StudentT(StudentT::new(0.3, 4.0)?), Target::Numbers { mean, scale }))
 }
 
 /// What a target looks like, why, and what else it may be.
@@ -162,13 +188,14 @@ fn looks(sketch: &TargetSketch) -> (LikelihoodName, String, Option<&'static str>
         let name = if count == 2 { Bernoulli } else { Categorical };
         return (name, "because the target is text".into(), None);
     }
-    if !sketch.whole && equal_but_for_rounding(sketch) {
+    if sketch.measured || !sketch.whole && equal_but_for_rounding(sketch) {
         return (Gaussian, "because the target is numbers".into(), None);
     }
     if count == 2 {
         return (Bernoulli, "because the target has two different values".into(), Some("gaussian"));
     }
-    if sketch.whole && count > 1 && count <= FEW && sketch.cells >= ROWS_OF_EACH * count {
+    if sketch.whole && count > 1 && count <= FEW && sketch.cells >= ROWS_OF_EACH * count && !dwindles(sketch)
+    {
         let others = if sketch.counts { "gaussian or poisson" } else { "gaussian" };
         let why = format!("because the target has {count} different whole numbers only");
         return (Categorical, why, Some(others));
@@ -183,6 +210,22 @@ fn looks(sketch: &TargetSketch) -> (LikelihoodName, String, Option<&'static str>
         return (Gaussian, why.into(), Some("negative-binomial or poisson"));
     }
     (Gaussian, "because the target is numbers".into(), None)
+}
+
+/// Whether whole numbers from 0 become rarer beyond the most frequent one, down to a tenth of it or less, as counts do and labels of classes hardly do.
+fn dwindles(sketch: &TargetSketch) -> bool {
+    let mut frequencies: Vec<(f64, f64)> =
+        sketch.distinct.iter().filter_map(|(cell, n)| Some((cell.parse().ok()?, *n as f64))).collect();
+    frequencies.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let most = frequencies.iter().map(|f| f.1).fold(0.0, f64::max);
+    let mode = frequencies.iter().position(|f| f.1 == most).unwrap_or(0);
+    let tail = &frequencies[mode..];
+    sketch.counts
+        && frequencies.first().is_some_and(|f| f.0 == 0.0)
+        && frequencies.len() > FEWEST_COUNTS
+        && tail.last().is_some_and(|f| 10.0 * f.1 <= most)
+        // Up to chance, three deviations of a frequency.
+        && tail.windows(2).all(|pair| pair[1].1 <= pair[0].1 + 3.0 * pair[0].1.sqrt())
 }
 
 /// Whether numbers differ by no more than writing them may have done: what does is no class.
@@ -262,6 +305,17 @@ mod tests {
         assert!(name(&two) == "bernoulli" && two.why.contains("--likelihood gaussian"));
         let few = auto(numbers((0..40).map(|i| f64::from(i % 4))));
         assert!(name(&few) == "categorical" && few.why.contains("gaussian or poisson"), "{}", few.why);
+        // As rare beyond the most frequent one as counts are, and as ratings are not.
+        let dwindling =
+            auto(numbers([30, 40, 26, 12, 5, 1].iter().enumerate().flat_map(|(y, n)| vec![y as f64; *n])));
+        assert!(
+            name(&dwindling).starts_with("negative") && dwindling.why.contains("categorical"),
+            "{}",
+            dwindling.why
+        );
+        let ratings =
+            auto(numbers([5, 20, 40, 30, 4].iter().enumerate().flat_map(|(y, n)| vec![y as f64 + 1.0; *n])));
+        assert_eq!(name(&ratings), "categorical");
         // Too few rows of each to be classes.
         let counts = auto(numbers((0..40).map(|i| f64::from(i % 13))));
         assert!(name(&counts).starts_with("negative") && counts.why.contains("poisson"), "{counts:?}");

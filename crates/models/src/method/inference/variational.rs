@@ -32,7 +32,7 @@ pub(crate) fn fit(
     give(request, &mut model)?;
     model.learn_hyperparameters = learned;
     let hyperpriors = match learned {
-        true => request.hyperpriors_of(&model, inputs.ncols()),
+        true => request.hyperpriors_of(&model, (inputs.ncols(), observed.target.function_units())),
         false => request.prior.hyperpriors.clone(),
     };
     let told = (request, asked, &hyperpriors[..]);

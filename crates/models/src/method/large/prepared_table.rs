@@ -43,6 +43,11 @@ impl PreparedTable {
                 "--row-weights are for tables in memory: {STREAM_FALSE} reads this one whole"
             )));
         }
+        if request.columns.groups.is_some() || request.columns.time.is_some() {
+            return Err(ModelError::Usage(format!(
+                "--groups and --time are for tables in memory: {STREAM_FALSE} reads this one whole"
+            )));
+        }
         let usual = StreamOptions { text: *text, ..StreamOptions::default() };
         let part_bytes = usual.part_bytes.min(disk_part_bytes(request.limits.memory));
         let options = StreamOptions { part_bytes, ..usual };
@@ -111,15 +116,25 @@ impl PreparedTable {
             let mapped = standardisation.transforming_rows(by, &file)?;
             // Where none was left out, rows of the file are those of the table.
             let row = |i: usize| (file.rows() == rows.len()).then(|| rows[i]);
-            standardisation =
-                mapped.map_err(|(i, y)| prepare::no_image(by, &schema, row(i), y, &at_the_fit()))?;
+            standardisation = mapped
+                .map_err(|(i, y)| prepare::no_image(by, &schema, row(i), y, &at_the_fit()))?
+                .bounded(transform.support);
         }
         let input_ranges = InputRanges::learn_rows(&schema, &file)?;
         let mut prints = Vec::with_capacity(file.rows());
         file.each(|_, row| prints.push(row_fingerprint(row[..=inputs].iter().copied())))?;
         let training = TrainingRows::new(prints);
         let data = FileRows::new(file, standardisation.clone());
-        Ok(Self::Disk(Prepared { schema, standardisation, data, notes, training, input_ranges, transform }))
+        Ok(Self::Disk(Prepared {
+            schema,
+            standardisation,
+            data,
+            notes,
+            originals: None,
+            training,
+            input_ranges,
+            transform,
+        }))
     }
 
     /// Number of rows.

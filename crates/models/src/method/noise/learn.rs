@@ -1,7 +1,7 @@
 //! Function and noise in turns, on some rows.
 
 use super::{names, own_kernel};
-use crate::hyperparameter::add_weak_priors;
+use crate::hyperparameter::{FunctionUnits, add_weak_priors};
 use crate::options::{EvidenceOptions, LengthscalePrior};
 use crate::output::{NoiseProcess, seen};
 use crate::rows::LeftOut;
@@ -18,11 +18,11 @@ use rand::seq::index;
 use std::f64::consts::PI;
 use std::time::Duration;
 
-/// Rows that the noise learns from, at most.
-const ROWS: usize = 600;
+/// Rows that the noise learns from, at most, where that is asked for.
+pub(crate) const ROWS: usize = 600;
 
 /// Fewer rows say nothing of how noise differs.
-const LEAST_ROWS: usize = 40;
+pub(crate) const LEAST_ROWS: usize = 40;
 
 /// How often function and noise take turns.
 const ROUNDS: usize = 3;
@@ -82,13 +82,13 @@ fn most_steps(request: &FitRequest) -> usize {
     request.method.evidence().map_or(usize::MAX, EvidenceOptions::most_steps)
 }
 
-/// Learns from some of the rows, and adds to all of them what noise their places have.
+/// Learns from some of the rows, so many at `most`, and adds to all of them what noise their places have.
 ///
 /// # Errors
 /// [`ModelError::Request`] for rows that are too few, or whose noise is known; [`ModelError::Interrupted`].
 pub(crate) fn learn(
     request: &FitRequest,
-    features: &[String],
+    (features, most): (&[String], usize),
     data: Observations,
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<(NoiseProcess, NoiseSummary, Observations), ModelError> {
@@ -111,7 +111,7 @@ pub(crate) fn learn(
         )));
     }
     let mut rng = Streams::new(request.seed).stream("model/noise-of-places");
-    let mut drawn = index::sample(&mut rng, n, n.min(ROWS)).into_vec();
+    let mut drawn = index::sample(&mut rng, n, n.min(most)).into_vec();
     drawn.sort_unstable();
     let mut turns = NoiseAlternation::new(request, features, data.select(&drawn)?)?;
     let (mut posterior, mut left_out) = turns.function(None, observer)?;
@@ -161,8 +161,8 @@ struct NoiseAlternation<'a> {
 
 impl<'a> NoiseAlternation<'a> {
     fn new(request: &'a FitRequest, features: &[String], data: Observations) -> Result<Self, ModelError> {
-        // Counts and categories of a kernel of their own have no distance.
-        let apart = request.prior.kernel.unscaled_columns(features);
+        // Counts have no distance.
+        let apart = request.prior.kernel.count_columns(features);
         let columns: Vec<usize> = (0..features.len()).filter(|j| !apart.contains(j)).collect();
         let kernel = own_kernel()?;
         let own = names(&columns, features);
@@ -191,7 +191,11 @@ impl<'a> NoiseAlternation<'a> {
         }
         if priors {
             let inputs = self.data.inputs().ncols();
-            add_weak_priors(&mut options.hyperpriors, model, inputs);
+            add_weak_priors(
+                &mut options.hyperpriors,
+                model,
+                (inputs, [FunctionUnits::Target, FunctionUnits::Link][which]),
+            );
         }
         options
     }
@@ -307,7 +311,7 @@ mod tests {
         let request = FitRequest::default();
         let grows = |x: f64| 0.05 + 0.2 * (x + 1.7);
         let mut observer = |_: &posterior_optim::Progress, _: &FitStage| Signal::Continue;
-        let (own, summary, data) = learn(&request, &names, grown(400, grows), &mut observer).unwrap();
+        let (own, summary, data) = learn(&request, (&names, ROWS), grown(400, grows), &mut observer).unwrap();
         let at = Mat::from_fn(5, 1, |i, _| -1.5 + 0.75 * i as f64);
         let means: Vec<f64> = (0..5).map(|i| (2.0 * at[(i, 0)]).sin()).collect();
         for (i, found) in of(at.as_ref(), &own, &means).into_iter().enumerate() {
@@ -317,7 +321,7 @@ mod tests {
         }
         assert!(summary.nll_after < summary.nll_before - 0.1, "{summary:?}");
         assert_eq!(data.noise_variances().unwrap().len(), 400);
-        let (own, summary, _) = learn(&request, &names, grown(400, |_| 0.3), &mut observer).unwrap();
+        let (own, summary, _) = learn(&request, (&names, ROWS), grown(400, |_| 0.3), &mut observer).unwrap();
         for found in of(at.as_ref(), &own, &means) {
             assert!((found / 0.3).ln().abs() < 0.25, "{found}");
         }
@@ -329,9 +333,10 @@ mod tests {
         let names = ["x1".to_string()];
         let request = FitRequest::default();
         let mut observer = |_: &posterior_optim::Progress, _: &FitStage| Signal::Stop;
-        let error = learn(&request, &names, grown(39, |_| 0.1), &mut observer).unwrap_err().to_string();
+        let error =
+            learn(&request, (&names, ROWS), grown(39, |_| 0.1), &mut observer).unwrap_err().to_string();
         assert!(error.contains("40 rows or more"), "{error}");
-        let error = learn(&request, &names, grown(80, |_| 0.1), &mut observer).unwrap_err();
+        let error = learn(&request, (&names, ROWS), grown(80, |_| 0.1), &mut observer).unwrap_err();
         assert!(matches!(error, ModelError::Interrupted));
     }
 }

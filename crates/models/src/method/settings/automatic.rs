@@ -14,6 +14,10 @@ impl MethodSettings for AutoOptions {
         self.restarts
     }
 
+    fn start_once(&mut self) {
+        self.restarts = 1;
+    }
+
     fn tolerance(&self) -> Option<f64> {
         self.descent.tolerance
     }

@@ -18,6 +18,10 @@ impl MethodSettings for ExactOptions {
         self.restarts
     }
 
+    fn start_once(&mut self) {
+        self.restarts = 1;
+    }
+
     fn leaves_one_out(&self) -> bool {
         true
     }

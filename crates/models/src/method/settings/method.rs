@@ -67,6 +67,11 @@ impl Method {
         self
     }
 
+    /// With one start of a search by exact evidence.
+    pub(crate) fn start_once(&mut self) {
+        self.settings_mut().start_once();
+    }
+
     /// As [`Self::iterative`], to be changed.
     pub fn iterative_mut(&mut self) -> Option<&mut IterativeOptions> {
         self.settings_mut().iterative_mut()

@@ -71,6 +71,9 @@ pub(crate) trait MethodSettings {
         FitOptions::default().restarts
     }
 
+    /// One start of that search, where starts are a setting.
+    fn start_once(&mut self) {}
+
     /// What iterative solvers are told.
     fn iterative(&self) -> Option<&IterativeOptions> {
         None

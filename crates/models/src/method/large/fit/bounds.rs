@@ -3,6 +3,7 @@
 use super::Fitting;
 use super::hyperparameters::initial;
 use super::judge::HeldBack;
+use crate::hyperparameter::FunctionUnits;
 use crate::method::large::plan::closing_flops;
 use crate::method::large::run_time::rate;
 use crate::method::training::{Allowance, Found, ScalableFit, Stage, set, train};
@@ -64,7 +65,8 @@ fn beginning<D: RowSource>(
     let moves = !fixed && counts.is_empty();
     let learns = request.start.hyperparameters().is_none();
     let inputs = prepared.data.widths()[0];
-    let hyperpriors = if learns { request.hyperpriors_of(&model, inputs) } else { Vec::new() };
+    let hyperpriors =
+        if learns { request.hyperpriors_of(&model, (inputs, FunctionUnits::Target)) } else { Vec::new() };
     Ok(Beginning { started, model, chosen, among, moves, learns, hyperpriors })
 }
 

@@ -4,6 +4,7 @@ use super::Fitting;
 use super::all_rows::{Begin, by_steps, on_all_rows, worse};
 use super::judge::HeldBack;
 use super::stages::{Stages, on_neighbourhoods};
+use crate::hyperparameter::FunctionUnits;
 use crate::method::large::refinement;
 use crate::method::training::{Found, Saved, Stage, Wanted, set};
 use crate::options::{EvidenceOptions, HyperparameterSearch, IterativeOptions};
@@ -135,7 +136,7 @@ pub(crate) fn hyperparameters<T: SolverPrecision>(
         let (source, hyperpriors) = ("given".into(), Vec::new());
         return Ok(Searched { model, found, source, hyperpriors, solutions: None });
     }
-    let hyperpriors = request.hyperpriors_of(&model, prepared.data.inputs().ncols());
+    let hyperpriors = request.hyperpriors_of(&model, (prepared.data.inputs().ncols(), FunctionUnits::Target));
     let search = options.search.hyperparameter_search;
     let (mut found, mut solutions, state, following) = match saved {
         Some(saved) => {

@@ -5,6 +5,7 @@
 use super::Fitting;
 use super::hyperparameters::initial;
 use super::judge::HeldBack;
+use crate::hyperparameter::FunctionUnits;
 use crate::method::training::{Allowance, Found, PLAIN_ROWS, ScalableFit, Watched};
 use crate::options::{EvidenceOptions, Limits, MethodName, PriorSettings};
 use crate::record::NOT_COMPARED;
@@ -73,7 +74,7 @@ fn plain<D: RowSource>(fitting: &mut Fitting<'_, '_, D>, held: &HeldBack) -> Opt
     };
     let model = initial(prepared, &request).ok()?;
     let mut options = request.fit_options(&EvidenceOptions::default());
-    options.hyperpriors = request.hyperpriors_of(&model, prepared.data.widths()[0]);
+    options.hyperpriors = request.hyperpriors_of(&model, (prepared.data.widths()[0], FunctionUnits::Target));
     options.steps.time = Allowance::duration(allowance.left());
     let data = prepared.data.gather(&rows).ok()?;
     let fitted =

@@ -28,7 +28,7 @@ use super::plan::ScalablePlan;
 use super::prepared_table::not_from_disk;
 use super::refinement::Blocks;
 use crate::method::training::{Allowance, CheckpointWriter, Saved, ScalableFit};
-use crate::options::{IterativeOptions, KernelPrecision, LargeTableOptions, SvgpOptions};
+use crate::options::{CalibrateName, IterativeOptions, KernelPrecision, LargeTableOptions, SvgpOptions};
 use crate::prepare::TableRows;
 use crate::{FileRows, FitRequest, FitStage, Method, ModelError, Prepared, SolverPrecision};
 use judge::HeldBack;
@@ -111,7 +111,10 @@ fn judged<D: TableRows>(
     let mut residuals = Vec::new();
     if let (Some(mut check), Some(held)) = (fit.check.take(), held) {
         // Outliers leave more than 95 % of the rows inside.
-        if check.before().may_ask_for(request.validation.calibrate) {
+        // Of a target with bounds the residuals may lie on one side.
+        let bounded = request.validation.calibrate == CalibrateName::Auto
+            && !prepared.transform.support.is_everywhere();
+        if bounded || check.before().may_ask_for(request.validation.calibrate) {
             residuals = held.residuals(&held.predictions(&*fit.predictor)?)?;
             check = check.with_outliers(&residuals);
         }
