@@ -75,6 +75,11 @@ impl Hyperprior {
         let rate = 2.0 / (WEAK_AMPLITUDE * WEAK_AMPLITUDE);
         Self { parameter: parameter.into(), density: Density::Gamma { shape: 1.0, rate } }
     }
+
+    /// The weak prior of a Student-t distribution's degrees of freedom, Gamma(2, 0.1) (Juárez and Steel 2010): between 4 and 47 with probability 0.9.
+    pub fn weak_degrees_of_freedom(parameter: impl Into<String>) -> Self {
+        Self { parameter: parameter.into(), density: Density::Gamma { shape: 2.0, rate: 0.1 } }
+    }
 }
 
 /// The summed log density of the model's natural values and its gradient in them (added to `gradient`).
@@ -119,6 +124,7 @@ mod tests {
             Density::LogNormal { location: 0.3, scale: 0.7 },
             Density::Gamma { shape: 2.5, rate: 1.7 },
             amplitude,
+            Hyperprior::weak_degrees_of_freedom("v").density,
         ] {
             // Midpoint rule in log θ, where both integrands are smooth and vanish at both ends.
             let h = 1e-3;
@@ -135,6 +141,11 @@ mod tests {
                 assert!((numeric - density.log_density(theta).1).abs() < 1e-7);
             }
         }
+        // 90 % of the degrees of freedom lie between 3.55 and 47.4 (tables of the gamma distribution).
+        let degrees = Hyperprior::weak_degrees_of_freedom("v").density;
+        let inside: f64 =
+            (0..43_885).map(|i| 1e-3 * degrees.log_density(3.5536 + 1e-3 * (i as f64 + 0.5)).0.exp()).sum();
+        assert!((inside - 0.9).abs() < 1e-5, "{inside}");
         let lost = |deviations: f64| {
             amplitude.log_density(1e-300).0 - amplitude.log_density(deviations * deviations).0
         };

@@ -8,7 +8,7 @@ use faer::{Mat, MatRef};
 /// Newton steps at most: a handful is usual, a dozen is much.
 const STEPS: usize = 100;
 
-/// Share of the loss below which what a step promises is nothing, and below which it may stay where rounding hides what steps gain.
+/// Share of the loss below which what a step promises is nothing, and below which it may stay at the last step, or where rounding hides what steps gain.
 const TOLERANCE: f64 = 1e-12;
 const HIDDEN: f64 = 1e-7;
 
@@ -75,10 +75,12 @@ pub(super) fn find(
         // Half the slope along the step: what the quadratic promises.
         let promised = 0.5 * inner(&(&here.gradient - &a), &moved);
         let no_mode = || Err(GpError::NoMode { steps, promised, likelihood: likelihood.name() });
-        if promised.is_nan() || steps >= STEPS {
+        // Where a density is far from log-concave the last steps are many, and gain nothing.
+        let enough = if steps < STEPS { TOLERANCE } else { HIDDEN };
+        if promised.is_nan() || steps >= STEPS && promised > enough * (1.0 + value.abs()) {
             return no_mode();
         }
-        if promised <= TOLERANCE * (1.0 + value.abs()) {
+        if promised <= enough * (1.0 + value.abs()) {
             // Of what is left the last step leaves the square: determinants and differences of evidences feel the first order.
             (a, f) = (next, &f + &moved);
             here = slopes(likelihood, data, &f);

@@ -107,6 +107,11 @@ impl LaplacePosterior {
         }
     }
 
+    /// Coefficients of the mode, n x C.
+    pub fn coefficients(&self) -> MatRef<'_, f64> {
+        self.coefficients.as_ref()
+    }
+
     /// Kernel, means and likelihood.
     pub fn model(&self) -> &LaplaceGp {
         &self.model

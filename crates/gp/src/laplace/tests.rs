@@ -90,6 +90,33 @@ fn modes_are_those_of_dense_algebra() {
     }
 }
 
+/// A scale far below what the rows scatter: most of them are outliers to it, the density is flat or hollow nearly everywhere, and each step gains little.
+#[test]
+fn modes_of_narrow_student_t_noise_are_found() {
+    let n = 120;
+    let x = Mat::from_fn(n, 2, |i, j| ((i * (7 + 4 * j)) as f64 * 0.61).sin());
+    let y = Mat::from_fn(n, 1, |i, _| (2.0 * x[(i, 0)]).sin() + 0.5 * ((i * i) as f64 * 1.7).sin());
+    let data = Observations::new(x, y, None).unwrap();
+    for (scale, degrees_of_freedom) in [(0.003, 2.001), (0.001, 2.5), (0.01, 3.0)] {
+        let noise = StudentT::new(scale, degrees_of_freedom).unwrap();
+        let model = model("matern32(ard)", MeanForm::Constant, Box::new(noise));
+        let found = laplace_evidence(&model, &data, None).unwrap();
+        // A stationary point: `A` is the slope of the log-likelihood, to what a hundredth of a nat moves it.
+        let f = gram(model.kernel(), data.inputs()) * &found.mode.coefficients;
+        let mean = model.mean().evaluate(data.inputs());
+        let loss = |by: f64| {
+            let moved = |i: usize| (1.0 + by) * f[(i, 0)] + mean[(i, 0)];
+            let own: f64 = (0..n).map(|i| noise.log_density(&[data.targets()[(i, 0)]], &[moved(i)])).sum();
+            let a = &found.mode.coefficients;
+            let inner: f64 = (0..n).map(|i| a[(i, 0)] * f[(i, 0)]).sum();
+            0.5 * (1.0 + by).powi(2) * inner - own
+        };
+        for by in [-0.01, 0.01] {
+            assert!(loss(by) > loss(0.0), "{scale}, {degrees_of_freedom}: {} {}", loss(by), loss(0.0));
+        }
+    }
+}
+
 #[test]
 fn evidences_have_the_determinant_of_dense_algebra() {
     for (likelihood, data) in cases(15) {

@@ -53,6 +53,11 @@ impl StudentT {
     /// The floor of the degrees of freedom: at two the variance is infinite.
     pub const LEAST_DEGREES_OF_FREEDOM: f64 = 2.0;
 
+    /// Names of its parameters.
+    pub const SCALE: &str = "student_t.scale";
+    /// See [`Self::SCALE`].
+    pub const DEGREES_OF_FREEDOM: &str = "student_t.degrees_of_freedom";
+
     /// Noise on one output, of the given scale (in units of the target, not squared) and degrees of freedom.
     ///
     /// # Errors
@@ -105,10 +110,9 @@ impl StudentT {
 
 impl Parameters for StudentT {
     fn segments(&self) -> Vec<Segment> {
-        let segment =
-            |name: &str, transform| Segment { name: format!("student_t.{name}"), shape: vec![1], transform };
+        let segment = |name: &str, transform| Segment { name: name.into(), shape: vec![1], transform };
         let above = Transform::LogAbove { lower: Self::LEAST_DEGREES_OF_FREEDOM };
-        vec![segment("scale", Transform::Log), segment("degrees_of_freedom", above)]
+        vec![segment(Self::SCALE, Transform::Log), segment(Self::DEGREES_OF_FREEDOM, above)]
     }
     fn values(&self) -> Vec<f64> {
         vec![self.scale, self.degrees_of_freedom]
