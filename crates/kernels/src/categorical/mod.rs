@@ -102,6 +102,15 @@ impl Categorical {
         let count = self.covariance.nrows();
         if let (Some(of_x), Some(of_z)) = (single(x), single(z)) {
             let mut out = Mat::zeros(count, count);
+            if let Form::Exchangeable { .. } = self.form {
+                // All entries on the diagonal are one number, and all beside it another.
+                for (j, &c) in of_z.iter().enumerate() {
+                    let [equal, other] = sums(&of_x, entries(adjoint, j), c);
+                    out[(c, c)] += equal;
+                    out[(c, usize::from(c == 0))] += other;
+                }
+                return out;
+            }
             for (j, &c) in of_z.iter().enumerate() {
                 let sums = out.col_as_slice_mut(c);
                 of_x.iter().zip(entries(adjoint, j)).for_each(|(&a, g)| sums[a] += g.to_f64());
@@ -136,6 +145,24 @@ pub(crate) fn extended<T: Real>(x: MatRef<'_, T>, columns: &[usize]) -> Mat<T> {
     }
     out.col_as_slice_mut(count).copy_from_slice(&rest);
     out
+}
+
+/// Sums of the entries whose row has this category, and of all others; in lanes, which take several entries at a time.
+fn sums<T: Real>(categories: &[usize], entries: &[T], category: usize) -> [f64; 2] {
+    const LANES: usize = 8;
+    let (mut equal, mut other) = ([0.0; LANES], [0.0; LANES]);
+    let mut add = |lane: usize, own: usize, value: T| {
+        let value = value.to_f64();
+        equal[lane] += if own == category { value } else { 0.0 };
+        other[lane] += if own == category { 0.0 } else { value };
+    };
+    let (whole, rest) = categories.as_chunks::<LANES>();
+    let (whole_entries, rest_entries) = entries.as_chunks::<LANES>();
+    for (own, values) in whole.iter().zip(whole_entries) {
+        (0..LANES).for_each(|lane| add(lane, own[lane], values[lane]));
+    }
+    rest.iter().zip(rest_entries).for_each(|(own, value)| add(0, *own, *value));
+    [equal.iter().sum(), other.iter().sum()]
 }
 
 /// The only category of each row, if every row has exactly one.

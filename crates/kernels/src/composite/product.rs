@@ -124,8 +124,8 @@ impl<T: Real> Kernel<T> for Product<T> {
         self.factors.iter().any(|factor| factor.is_noisy())
     }
 
-    /// The adjoint of one factor is the adjoint of the product times all other factors (multiplied up, not divided out, so
-    /// that zeros are harmless).
+    /// The adjoint of one factor is the adjoint of the product times all other factors (multiplied up from both ends, not divided out, so
+    /// that zeros are harmless): `3 F` products of F factors.
     fn pullback_tile(&self, pair: Pair<'_, T>, adjoint: MatRef<'_, T>, adjoints: &mut Adjoints<T>) -> f64 {
         let matrices: Vec<Mat<T>> = self
             .factors
@@ -136,13 +136,24 @@ impl<T: Real> Kernel<T> for Product<T> {
                 matrix
             })
             .collect();
+        // Products of the factors behind each, last first; those before it are multiplied up on the way.
+        let mut behind: Vec<Mat<T>> = Vec::with_capacity(matrices.len());
+        for matrix in matrices[1..].iter().rev() {
+            let mut own = matrix.clone();
+            if let Some(last) = behind.last() {
+                multiply(&mut own.as_mut(), last);
+            }
+            behind.push(own);
+        }
+        let mut before = adjoint.to_owned();
         let mut totals = Vec::with_capacity(self.factors.len());
-        for (index, (factor, range)) in ranges(&self.factors).enumerate() {
-            let mut mine = adjoint.to_owned();
-            for (_, matrix) in matrices.iter().enumerate().filter(|(other, _)| *other != index) {
-                multiply(&mut mine.as_mut(), matrix);
+        for ((factor, range), matrix) in ranges(&self.factors).zip(&matrices) {
+            let mut mine = before.clone();
+            if let Some(others) = behind.pop() {
+                multiply(&mut mine.as_mut(), &others);
             }
             totals.push(adjoints.with_parameters(range, |a| factor.pullback_tile(pair, mine.as_ref(), a)));
+            multiply(&mut before.as_mut(), matrix);
         }
         // Each of them is the sum of adjoint times product, up to rounding.
         totals[0]
