@@ -28,7 +28,7 @@ class Table:
 
 # Rows are split at random in all of them; the notes say where a group or the time would be the natural split.
 TABLES = {
-    "auto": Table("ISLP/Auto", "mpg"),
+    "auto": Table("ISLP/Auto", "mpg", drop=("name",), note="without the name of each car"),
     "carseats": Table("ISLP/Carseats", "Sales"),
     "college": Table("ISLP/College", "Outstate"),
     "credit": Table("ISLP/Credit", "Balance", drop=("ID",), note="a fifth of the targets is 0"),

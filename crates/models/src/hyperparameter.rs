@@ -2,6 +2,7 @@
 
 use posterior_gp::Hyperprior;
 use posterior_kernels::{is_distance, is_stationary_variance};
+use posterior_likelihoods::StudentT;
 use posterior_optim::{Constraint, Parameters, Segment, Transform};
 use serde::{Deserialize, Serialize};
 
@@ -76,7 +77,7 @@ pub(crate) enum FunctionUnits {
     Link,
 }
 
-/// Adds a weak prior for every lengthscale that has none, and in units of the target for every amplitude of a stationary function.
+/// Adds a weak prior for every lengthscale that has none, in units of the target for every amplitude of a stationary function, and for degrees of freedom.
 pub(crate) fn add_weak_priors(
     hyperpriors: &mut Vec<Hyperprior>,
     model: &dyn Parameters,
@@ -90,6 +91,8 @@ pub(crate) fn add_weak_priors(
             Hyperprior::weak_lengthscale(name, inputs)
         } else if units == FunctionUnits::Target && is_stationary_variance(name) {
             Hyperprior::weak_amplitude(name)
+        } else if name == StudentT::DEGREES_OF_FREEDOM {
+            Hyperprior::weak_degrees_of_freedom(name)
         } else {
             continue;
         };

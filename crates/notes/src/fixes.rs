@@ -32,10 +32,10 @@ pub const CATEGORIES: Fix = Fix::new("fit", "--categories").example("--categorie
 /// Take a column as categories.
 pub const CATEGORIES_COLUMN: Fix =
     Fix::new("fit", "--categories NAME").example("--categories a").also(READERS);
-/// New rows are of other groups.
-pub const GROUPS: Fix = Fix::new("fit", "--groups COL").example("--groups a");
-/// New rows are newer than all others.
-pub const TIME: Fix = Fix::new("fit", "--time COL").example("--time a");
+/// New rows are of other groups; the name of their column follows.
+pub const GROUPS: Fix = Fix::new("fit", "--groups").example("--groups a");
+/// New rows are newer than all others; the name of the column of times follows.
+pub const TIME: Fix = Fix::new("fit", "--time").example("--time a");
 /// Dates begin with the day.
 pub const DAY_FIRST: Fix = Fix::new("fit", "--date-order day-first").also("evaluate, stream, label start");
 /// Dates begin with the month.

@@ -40,17 +40,18 @@ impl Schema {
         let mut out = Vec::new();
         if let Some((name, count)) = groups(&columns, n).filter(|_| !parted) {
             out.push(format!(
-                "rows of one `{name}` may belong together ({count} of them, {} rows each on average): where new rows are of others, say so ({GROUPS}); they may be predicted worse than this fit says",
+                "`{name}` looks like a column of groups ({count} groups, about {} rows each). If new rows will come from other groups, use {GROUPS} {name}: such rows may be predicted worse than this fit says",
                 n / count
             ));
         }
         let codes = columns.iter().filter(|own| own.is_number && is_code(&own.values, n));
-        let names: Vec<String> = codes.map(|own| format!("`{}`", own.name)).collect();
+        let names: Vec<&str> = codes.map(|own| own.name).collect();
         if !names.is_empty() {
-            let (verb, they) = if names.len() == 1 { ("holds", "it is") } else { ("hold", "they are") };
+            let verb = if names.len() == 1 { "holds" } else { "hold" };
             out.push(format!(
-                "{} {verb} few whole numbers, far apart, as codes do: where {they} no quantity, take {CATEGORIES}",
-                names.join(", ")
+                "`{}` {verb} whole numbers that look like codes (few values, far apart). If they are names and no quantities, use {CATEGORIES} {}",
+                names.join("`, `"),
+                names.join(",")
             ));
         }
         out
@@ -180,12 +181,15 @@ mod tests {
             ("y", &SCATTERED),
         ];
         let text = said(own);
-        assert!(text.contains("one `tree` may belong together (30 of them, 8 rows each"), "{text}");
+        assert!(
+            text.contains("`tree` looks like a column of groups (30 groups, about 8 rows each)"),
+            "{text}"
+        );
         // By its name, whatever else is there.
         for (name, named) in [("patient", true), ("Animal ID", true), ("dose", false)] {
             let own: &[(&str, &dyn Fn(usize) -> f64)] =
                 &[(name, &|i| (i % 12) as f64), ("x", &SCATTERED), ("y", &SCATTERED)];
-            assert_eq!(said(own).contains("may belong together"), named, "{name}");
+            assert_eq!(said(own).contains("looks like a column of groups"), named, "{name}");
         }
         // Each once.
         assert_eq!(said(&[("id", &|i| i as f64), ("y", &SCATTERED)]), "");

@@ -79,10 +79,11 @@ impl Calibration {
                 return Err(tensors.corrupt("its factor of intervals is no positive number"));
             }
             for (k, record) in numbers.iter().enumerate() {
-                let own =
-                    record.as_ref().map(|own| tensors.vector(&residuals_of(k), own.rows)).transpose()?;
-                let own = own.map(|own| Residuals::of_numbers(&own)).transpose();
-                out.residuals.push(own.map_err(|e| tensors.corrupt(e))?.map(Arc::new));
+                let own = record.as_ref().map(|own| -> Result<_, StoreError> {
+                    let numbers = tensors.vector(&residuals_of(k), own.rows)?;
+                    Residuals::of_numbers(&numbers, own.by_side).map_err(|e| tensors.corrupt(e))
+                });
+                out.residuals.push(own.transpose()?.map(Arc::new));
             }
         }
         if let Some(record) = classes {

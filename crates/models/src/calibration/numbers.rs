@@ -214,12 +214,12 @@ impl Residuals {
         }
     }
 
-    /// The way back.
+    /// Reads them again; `by_side` is [`Recalibration::by_side`].
     ///
     /// # Errors
-    /// [`MetricsError`] for what are no residuals.
-    pub(super) fn of_numbers(numbers: &[f64]) -> Result<Self, MetricsError> {
-        match numbers.iter().any(|z| *z < 0.0) {
+    /// [`MetricsError`] for numbers that are no residuals.
+    pub(super) fn of_numbers(numbers: &[f64], by_side: bool) -> Result<Self, MetricsError> {
+        match by_side {
             true => Ok(Self::Sides(ConformalTails::new(numbers)?)),
             false => Ok(Self::Central(SplitConformal::new(numbers)?)),
         }
@@ -388,7 +388,7 @@ pub(super) mod tests {
         let mut z = || if uniform(&mut state) < 0.9 { -0.3 } else { 1.0 - 2.0 * uniform(&mut state).ln() };
         let z: Vec<f64> = (0..2000).map(|_| z()).collect();
         let (record, kept) = of(CalibrateName::Auto, before(&z, 1.4), &z).unwrap();
-        let again = Residuals::of_numbers(kept.numbers()).unwrap();
+        let again = Residuals::of_numbers(kept.numbers(), record.by_side).unwrap();
         assert_eq!(again, kept);
         let own = Intervals::new(record.factor, Arc::new(again));
         // P(z > q) = 0.1 exp(-(q - 1) / 2), to three deviations of an order statistic.

@@ -92,7 +92,7 @@ impl Guarantee {
         Some(match self {
             Self::Holds => return None,
             Self::LeaveOneOut => "the hyperparameters have seen these rows",
-            Self::Folds => "the model has learned from these rows since they were predicted, fold by fold",
+            Self::Folds => "these rows were cross-validated, and the model has learned from all of them",
             Self::Chosen => "something of the fit was chosen by these rows",
             Self::Given => "the hyperparameters were given, and may have seen these rows",
             Self::TrainingDuplicates => {

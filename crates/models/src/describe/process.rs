@@ -212,7 +212,7 @@ pub(crate) fn few_steps() -> Note {
 /// Hyperparameters at bounds that were set for them.
 pub(crate) fn bounds_reached(at_bounds: &[(String, f64)]) -> impl Iterator<Item = Note> {
     at_bounds.iter().map(|(name, bound)| {
-        let text = "{name} ended at the bound {bound} (in standard units) that was set for it ({0})";
+        let text = "{name} ended at its bound of {bound} (in standard units; {0} sets another)";
         let note = Note::new("at-bound", Severity::Warning, text).fix(BOUND);
         note.value("name", name).value("bound", bound)
     })

@@ -122,14 +122,15 @@ impl Model {
         begin_anew(request)?;
         check_weights(&prepared.data, request, &prepared.schema.feature_names())?;
         let mut prepared = prepared;
-        let mut heteroscedastic = None;
+        let (mut heteroscedastic, mut start) = (None, None);
         let later: FitRequest;
         let mut request = request;
         if request.learns_heteroscedastic_noise() {
             let names = prepared.schema.feature_names();
-            let (own, summary, data) = noise::learn(request, (&names, noise_rows), prepared.data, observer)?;
-            prepared.data = data;
-            heteroscedastic = Some((Arc::new(own), summary));
+            let learned = noise::learn(request, (&names, noise_rows), prepared.data, observer)?;
+            prepared.data = learned.data;
+            heteroscedastic = Some((Arc::new(learned.process), learned.summary));
+            start = request.validation.of_candidate.then_some(learned.function);
             // One budget for all of it.
             let spent = started.elapsed().as_secs_f64();
             let time_budget = request.limits.time.map(|s| (s - spent).max(f64::MIN_POSITIVE));
@@ -142,6 +143,7 @@ impl Model {
         let plan = settings.plan((request, &chosen.method), rows, features);
         let mut draft = begun(&prepared, rows, (request, &chosen, plan))?;
         draft.inputs.densest = densest(&draft.inputs, || Ok(prepared.data.inputs().to_owned()))?;
+        draft.start = start;
         if let Some((process, summary)) = heteroscedastic {
             draft.output = GaussianOutput { noise: Some(summary), process: Some(process) };
         }
@@ -208,6 +210,7 @@ fn begun<'a, D>(
             request.prior.noise_floor
         },
         cholesky: CholeskyInfo::default(),
+        start: None,
         fit: FitSummary {
             log_evidence: None,
             criterion: evidence.map(EvidenceOptions::criterion).transpose()?.unwrap_or_default(),

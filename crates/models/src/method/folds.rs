@@ -6,9 +6,17 @@ use posterior_data::{Feature, Reading, Schema, Split};
 use posterior_gp::exact::{ExactGp, ExactPosterior, FitOptions, fit};
 use posterior_gp::{Observations, Parting, Posterior};
 use posterior_notes::fixes::TIME;
-use posterior_optim::{Observer, Reason};
+use posterior_optim::{Observer, Parameters, Reason};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
+
+/// What comes of folds.
+pub(crate) struct FoundRows {
+    /// Rows that were predicted.
+    pub(crate) rows: LeftOut,
+    /// Hyperparameters of the last fold.
+    pub(crate) values: Vec<f64>,
+}
 
 /// Predicts every row of a fold by a process whose hyperparameters were learned from the other folds; rows of large tables are those of one split. `begin` is the process of some rows before anything is learned of it.
 ///
@@ -20,12 +28,12 @@ pub(crate) fn left_out(
     begin: &dyn Fn(&Observations) -> Result<ExactGp, ModelError>,
     options: &FitOptions,
     observer: &mut Observer<'_, FitStage>,
-) -> Result<Option<LeftOut>, ModelError> {
+) -> Result<Option<FoundRows>, ModelError> {
     let prints = Prints::of(data)?;
     let splits = folds(data.parting(), &prints, options.seed);
     let by_chance = data.parting().is_none() && !prints.copied;
     let (started, all) = (Instant::now(), options.steps.time);
-    let mut out: Vec<(usize, [f64; 3])> = Vec::new();
+    let (mut out, mut values): (Vec<(usize, [f64; 3])>, _) = (Vec::new(), Vec::new());
     for (fold, split) in splits.iter().enumerate() {
         let left = |all: Duration| all.saturating_sub(started.elapsed()) / (splits.len() - fold) as u32;
         let mut options = options.clone();
@@ -39,6 +47,7 @@ pub(crate) fn left_out(
         if found.reason == Reason::Interrupted {
             return Ok(None);
         }
+        values = found.posterior.model().values();
         let LeftOut { mean, variance, truths, .. } = match by_chance {
             true => {
                 let model = found.posterior.model().clone();
@@ -62,13 +71,8 @@ pub(crate) fn left_out(
         Some(Parting::Groups(groups)) => Some(out.iter().map(|(row, _)| groups[*row]).collect()),
         _ => None,
     };
-    Ok((!out.is_empty()).then(|| LeftOut {
-        mean: column(0),
-        variance: column(1),
-        truths: column(2),
-        groups,
-        duplicates,
-    }))
+    let rows = || LeftOut { mean: column(0), variance: column(1), truths: column(2), groups, duplicates };
+    Ok((!out.is_empty()).then(|| FoundRows { rows: rows(), values }))
 }
 
 /// By how much more errors have to be, of rows that are newer than all others, than where rows of all times are known: as a factor of the root mean square, and in standard errors.
@@ -87,7 +91,7 @@ pub(crate) struct Newest<'a> {
 }
 
 impl<'a> Newest<'a> {
-    /// None of few rows, without a column of times, where all are of one time, and where rows are parted as the user said. Cost `n³/6` flops, memory `5n²` bytes.
+    /// None for few rows, without a column of times, where all are of one time, and where rows are parted as the user said. Cost `n³/6` flops, memory `5n²` bytes.
     pub(crate) fn of(
         data: &Observations,
         schema: &'a Schema,
@@ -120,11 +124,12 @@ impl<'a> Newest<'a> {
         let [mean, error] = mean_and_error(&differences);
         (root(&ahead) > WORSE * root(&between) && mean > SURE * error).then(|| {
             format!(
-                "rows that are newer than all others are predicted worse: the error of the newest {} by `{}` is {:.2} of the target's standard deviation from older rows alone, and {:.2} beside rows of all times. Where rows to come are newer, say so ({TIME})",
+                "newer rows are predicted worse: the newest {} by `{}` have an RMSE of {:.2} (of the standardised target) when only older rows are used, and of {:.2} when all other rows are. If new rows will be newer, use {TIME} {}",
                 self.split.test.len(),
                 self.name,
                 root(&ahead),
-                root(&between)
+                root(&between),
+                self.name
             )
         })
     }

@@ -3,13 +3,13 @@
 use crate::calibration::{Calibration, independent_rows};
 use crate::describe::funnel_in_words;
 use crate::hyperparameter::FunctionUnits;
-use crate::method::folds::{self, Newest};
+use crate::method::folds::{self, FoundRows, Newest};
 use crate::method::large::{fit_scalable, unused_by_exact};
 use crate::method::training::{ScalableFit, set as set_hyperparameters};
 use crate::model::Source;
 use crate::options::{CalibrateName, EvidenceOptions, ExactOptions};
 use crate::prepare::targets;
-use crate::rows::LeftOut;
+use crate::rows::{FOLDED, LeftOut};
 use crate::{
     CheckScores, CheckedOn, Chosen, FitCheck, FitRecord, FitRequest, FitStage, FitSummary, GaussianOutput,
     Hyperparameter, Model, ModelError, Output, Predictor, Prepared, ProcessRecord, ScalableSummary,
@@ -19,7 +19,7 @@ use posterior_gp::Observations;
 use posterior_gp::exact::{ExactGp, ExactPosterior, fit};
 use posterior_linalg::cholesky::CholeskyInfo;
 use posterior_metrics::{Funnel, Gaussians};
-use posterior_optim::{Observer, Reason};
+use posterior_optim::{Observer, Parameters, Reason};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -35,6 +35,8 @@ pub(crate) struct Draft<'a> {
     pub(crate) noise_floor: f64,
     pub(crate) cholesky: CholeskyInfo,
     pub(crate) fit: FitSummary,
+    /// Where the search for hyperparameters begins, if not where the kernel does.
+    pub(crate) start: Option<Vec<f64>>,
 }
 
 impl Draft<'_> {
@@ -117,7 +119,7 @@ pub(crate) fn fit_large(
     Ok((recorded(draft, fitted), residuals))
 }
 
-/// Fits exactly. Where hyperparameters are learned, each fold is then predicted under those that were learned without it.
+/// Fits exactly. Where hyperparameters are learned, each fold is predicted under those that were learned without it. Of large tables the one split comes first, and the search on all rows begins where that on its rows ended.
 pub(crate) fn fit_exact(
     prepared: Prepared,
     asked: &ExactOptions,
@@ -126,21 +128,39 @@ pub(crate) fn fit_exact(
 ) -> Learned {
     let (request, started) = (draft.request, Instant::now());
     let names = prepared.schema.feature_names();
-    let model = begin(&names, &prepared.data, request)?;
+    let mut model = begin(&names, &prepared.data, request)?;
     let mut options = request.search(&asked.evidence, &model, (names.len(), FunctionUnits::Target));
     let all = options.steps.time;
+    let left = || all.map(|time| time.saturating_sub(started.elapsed()));
+    let half = || left().map(|time| time / 2);
     let judges = request.start.hyperparameters().is_none() && !request.validation.of_candidate;
-    options.steps.time = all.map(|time| if judges { time / 2 } else { time });
+    let rows_of = |time, observer: &mut Observer<'_, FitStage>| match judges {
+        true => by_folds((&names, &prepared.data), request, (&asked.evidence, time), observer),
+        false => Ok(None),
+    };
+    let mut start = draft.start.take();
+    let mut unseen = None;
+    if prepared.data.rows() > FOLDED
+        && let Some(found) = rows_of(half(), observer)?
+    {
+        (unseen, start) = (Some(found.rows), Some(found.values));
+    }
+    if let Some(start) = start {
+        options.restarts = 1;
+        model.set_values(&start);
+    }
+    options.steps.time = if judges && unseen.is_none() { half() } else { left() };
     let data = prepared.data.clone();
     let mut fitted = fit(model, data, &options, &mut |progress, _| observer(progress, &FitStage::Search))?;
     let interrupted = fitted.reason == Reason::Interrupted;
-    let (mut unseen, mut newest) = (None, None);
+    let mut newest = None;
     if judges && !interrupted {
         // One factor at a time is in memory.
         let model = fitted.posterior.model().clone();
         drop(fitted.posterior);
-        let left = all.map(|time| time.saturating_sub(started.elapsed()));
-        unseen = by_folds(&prepared, request, (&asked.evidence, left), observer)?;
+        if unseen.is_none() {
+            unseen = rows_of(left(), observer)?.map(|found| found.rows);
+        }
         newest = Newest::of(&prepared.data, &prepared.schema, &model)?;
         fitted.posterior = model.condition(prepared.data)?;
     }
@@ -184,22 +204,20 @@ fn begin(names: &[String], data: &Observations, request: &FitRequest) -> Result<
 
 /// The rows of an exact process, each under hyperparameters that were learned without its fold, within the time that is left; None where there are no folds.
 fn by_folds(
-    prepared: &Prepared,
+    (names, data): (&[String], &Observations),
     request: &FitRequest,
     (evidence, left): (&EvidenceOptions, Option<Duration>),
     observer: &mut Observer<'_, FitStage>,
-) -> Result<Option<LeftOut>, ModelError> {
-    let names = prepared.schema.feature_names();
-    let begin = |data: &Observations| begin(&names, data, request);
-    let mut options = request.search(evidence, &begin(&prepared.data)?, (names.len(), FunctionUnits::Target));
+) -> Result<Option<FoundRows>, ModelError> {
+    let begin = |data: &Observations| begin(names, data, request);
+    let mut options = request.search(evidence, &begin(data)?, (names.len(), FunctionUnits::Target));
     options.steps.time = left;
-    folds::left_out(&prepared.data, &begin, &options, observer)
+    folds::left_out(data, &begin, &options, observer)
 }
 
 /// Judges a model again that was kept of several candidates, by folds, and recalibrates it by them.
 pub(crate) fn judge_kept(
     model: &mut Model,
-    prepared: &Prepared,
     (request, evidence): (&FitRequest, &EvidenceOptions),
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<(), ModelError> {
@@ -208,9 +226,15 @@ pub(crate) fn judge_kept(
     else {
         return Ok(());
     };
+    let Some(posterior) = model.predictor.exact() else { return Ok(()) };
+    let (schema, data) = (&source.inputs.schema, posterior.data());
     let left = request.limits.time.map(|seconds| Duration::from_secs_f64((seconds - fit.seconds).max(0.0)));
-    let Some(rows) = by_folds(prepared, request, (evidence, left), observer)? else { return Ok(()) };
-    let (check, residuals) = judged(rows, CheckedOn::Folds, (&source.inputs, output, fit))?;
+    let names = schema.feature_names();
+    let Some(found) = by_folds((&names, data), request, (evidence, left), observer)? else { return Ok(()) };
+    let (mut check, residuals) = judged(found.rows, CheckedOn::Folds, (&source.inputs, output, fit))?;
+    if let Some(newest) = Newest::of(data, schema, posterior.model())? {
+        check.warnings.extend(newest.in_words(posterior));
+    }
     fit.check = Some(check);
     model.calibration = recalibrate(request, fit, residuals)?;
     Ok(())

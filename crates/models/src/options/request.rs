@@ -11,8 +11,8 @@ use posterior_data::{DataError, Selection, TargetTransform, require_targets};
 use posterior_gp::exact::{ExactGp, FitOptions};
 use posterior_gp::{Hyperprior, MeanForm};
 use posterior_kernels::{Kernel, KernelExpression};
-use posterior_likelihoods::Gaussian;
-use posterior_optim::Parameters;
+use posterior_likelihoods::{Gaussian, StudentT};
+use posterior_optim::{Constraint, Parameters};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::Duration;
@@ -295,7 +295,18 @@ impl FitRequest {
                 options.constraints = held(model.segments());
                 options.hyperpriors.clear();
             }
-            None => options.hyperpriors = self.hyperpriors_of(model, of),
+            None => {
+                options.hyperpriors = self.hyperpriors_of(model, of);
+                // As narrow as one likes, such noise leaves some rows exactly and calls all others outliers.
+                let (name, floor) = (StudentT::SCALE, Self::default().prior.noise_floor.sqrt());
+                let named = |own: &Constraint| name.ends_with(own.parameter());
+                if model.segments().iter().any(|own| own.name == name)
+                    && !options.constraints.iter().any(named)
+                {
+                    let parameter = name.into();
+                    options.constraints.push(Constraint::Between { parameter, lower: floor, upper: 1e4 });
+                }
+            }
         }
         options
     }

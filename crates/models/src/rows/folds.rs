@@ -13,7 +13,7 @@ const MANY: usize = 5;
 const FEW: usize = 3;
 const FEW_FROM: usize = 500;
 /// Rows above which one split takes the place of folds, and its share.
-const FOLDED: usize = 2000;
+pub(crate) const FOLDED: usize = 2000;
 const SHARE: f64 = 0.2;
 
 /// Which rows learn and which are predicted, fold by fold: by chance, duplicates together; in whole groups; or each newer than what teaches it. None of rows that cannot be parted.

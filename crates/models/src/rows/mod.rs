@@ -15,7 +15,7 @@ mod left_out;
 mod split;
 mod training;
 
-pub(crate) use folds::folds;
+pub(crate) use folds::{FOLDED, folds};
 pub(crate) use left_out::{LeftOut, no_leave_one_out, without_duplicates};
 pub(crate) use split::{MOST_SET_ASIDE, Prints, Split, equals, rows_set_aside, scored, set_aside};
 pub(crate) use training::prints_of_examples;
@@ -70,7 +70,7 @@ impl CheckedOn {
         match self {
             Self::HeldBack => "held-back rows",
             Self::LeaveOneOut => left_out,
-            Self::Folds => "rows of folds that the hyperparameters have not seen",
+            Self::Folds => "cross-validated rows",
         }
     }
 }

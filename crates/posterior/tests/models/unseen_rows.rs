@@ -105,7 +105,10 @@ fn rows_of_new_groups_are_predicted_as_the_fit_says() {
     // Nobody said it: the column is named, with the flag.
     let silent = fitted(&table, &request("weight"));
     let hints = &silent.process().unwrap().record().fit.gaussian().unwrap().data.hints;
-    assert!(hints.iter().any(|hint| hint.contains("one `pen`") && hint.contains("--groups")), "{hints:?}");
+    assert!(
+        hints.iter().any(|hint| hint.contains("`pen` looks like") && hint.contains("--groups pen")),
+        "{hints:?}"
+    );
     let mut asked = request("weight");
     asked.columns.groups = Some("pen".into());
     let model = fitted(&table, &asked);
@@ -148,7 +151,7 @@ fn newer_rows_that_are_predicted_worse_are_told_of() {
     };
     let table = days(0, 120);
     let model = fitted(&table, &request("y"));
-    let told = |model: &Model| check(model).warnings.iter().any(|text| text.contains("--time"));
+    let told = |model: &Model| check(model).warnings.iter().any(|text| text.contains("--time day"));
     assert!(told(&model), "{:?}", check(&model).warnings);
     // Judged in blocks of time, errors are those of newer rows.
     let mut asked = request("y");

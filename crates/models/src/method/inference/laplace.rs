@@ -17,7 +17,9 @@ use posterior_gp::exact::FitOptions;
 use posterior_gp::laplace::{
     LaplaceEvaluation, LaplaceGp, LaplacePosterior, LatentPrediction, fit_laplace, laplace_evidence,
 };
+use posterior_linalg::random::Streams;
 use posterior_optim::{Observer, Parameters};
+use rand::seq::index;
 use std::sync::Arc;
 
 /// Fits.
@@ -29,13 +31,24 @@ pub(crate) fn fit(
     let mut model = begun(observed, request)?;
     let learned = request.start.hyperparameters().is_none();
     give(request, &mut model)?;
-    let options = request.search(
+    let mut options = request.search(
         &asked.evidence,
         &model,
         (observed.data.inputs().ncols(), observed.target.function_units()),
     );
+    if request.validation.of_candidate {
+        options.steps.steps = options.steps.steps.min(STEPS_OF_CANDIDATE);
+    }
+    let mut few = None;
+    if request.validation.of_candidate && observed.rows() > ROWS_OF_CANDIDATE {
+        let mut rng = Streams::new(request.seed).stream("model/laplace-candidate");
+        let mut drawn = index::sample(&mut rng, observed.rows(), ROWS_OF_CANDIDATE).into_vec();
+        drawn.sort_unstable();
+        few = Some(observed.data.select(&drawn)?);
+    }
+    let data = few.as_ref().unwrap_or(&observed.data);
     let hyperpriors = options.hyperpriors.clone();
-    let found = searched("all rows", &mut model, &observed.data, &options, (&mut *journal, &mut *observer))?;
+    let found = searched("all rows", &mut model, data, &options, (&mut *journal, &mut *observer))?;
     let LaplaceEvaluation { value, mode, .. } = laplace_evidence(&model, &observed.data, None)?;
     let (log_evidence, newton_steps) = (value, mode.newton_steps);
     let posterior = LaplacePosterior::new(model, &observed.data, Some(&mode.coefficients))?;
@@ -86,6 +99,10 @@ fn searched(
     Ok(found)
 }
 
+/// Steps at most of a search that nobody asked for, and rows that it looks at.
+const STEPS_OF_CANDIDATE: usize = 60;
+const ROWS_OF_CANDIDATE: usize = 700;
+
 /// Steps at most of a search on half of the rows.
 const STEPS_OF_HALF: usize = 15;
 
@@ -97,7 +114,7 @@ const LEAST_OF_FOLDS: usize = 20;
 /// rows near to them would lie elsewhere without them. And where intervals go by the scores of these rows, the deviations that measure them have to be those of the same hyperparameters. Cost: a mode for each part.
 fn by_folds(own: &LaplacePosterior, observed: &Observed, prints: &[u64]) -> Result<Latent, ModelError> {
     let n = observed.rows();
-    let coefficients = own.parts().coefficients;
+    let coefficients = own.coefficients();
     let (mut mean, mut variance) = (vec![0.0; n], vec![0.0; n]);
     for fold in 0..FOLDS {
         let (out, rest): (Vec<usize>, Vec<usize>) = (0..n).partition(|&i| prints[i] % FOLDS == fold);

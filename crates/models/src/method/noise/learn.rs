@@ -82,6 +82,19 @@ fn most_steps(request: &FitRequest) -> usize {
     request.method.evidence().map_or(usize::MAX, EvidenceOptions::most_steps)
 }
 
+/// Noise that depends on the place.
+#[derive(Debug)]
+pub(crate) struct LearnedNoise {
+    /// What it is anywhere.
+    pub(crate) process: NoiseProcess,
+    /// How it was learned.
+    pub(crate) summary: NoiseSummary,
+    /// All rows, with the noise of their places.
+    pub(crate) data: Observations,
+    /// Hyperparameters of the function beside it, by the rows that it learned from.
+    pub(crate) function: Vec<f64>,
+}
+
 /// Learns from some of the rows, so many at `most`, and adds to all of them what noise their places have.
 ///
 /// # Errors
@@ -91,7 +104,7 @@ pub(crate) fn learn(
     (features, most): (&[String], usize),
     data: Observations,
     observer: &mut Observer<'_, FitStage>,
-) -> Result<(NoiseProcess, NoiseSummary, Observations), ModelError> {
+) -> Result<LearnedNoise, ModelError> {
     let n = data.rows();
     let beside = if request.start.hyperparameters().is_some() {
         Some("--hyperparameters, under which nothing is learned")
@@ -144,7 +157,8 @@ pub(crate) fn learn(
         nll_after: left_out.nll,
     };
     let (inputs, targets) = (data.inputs().to_owned(), data.targets().to_owned());
-    Ok((own, summary, Observations::new(inputs, targets, Some(variances))?))
+    let data = Observations::new(inputs, targets, Some(variances))?;
+    Ok(LearnedNoise { process: own, summary, data, function: turns.function.values() })
 }
 
 /// What takes turns.
@@ -311,7 +325,8 @@ mod tests {
         let request = FitRequest::default();
         let grows = |x: f64| 0.05 + 0.2 * (x + 1.7);
         let mut observer = |_: &posterior_optim::Progress, _: &FitStage| Signal::Continue;
-        let (own, summary, data) = learn(&request, (&names, ROWS), grown(400, grows), &mut observer).unwrap();
+        let LearnedNoise { process: own, summary, data, .. } =
+            learn(&request, (&names, ROWS), grown(400, grows), &mut observer).unwrap();
         let at = Mat::from_fn(5, 1, |i, _| -1.5 + 0.75 * i as f64);
         let means: Vec<f64> = (0..5).map(|i| (2.0 * at[(i, 0)]).sin()).collect();
         for (i, found) in of(at.as_ref(), &own, &means).into_iter().enumerate() {
@@ -321,7 +336,8 @@ mod tests {
         }
         assert!(summary.nll_after < summary.nll_before - 0.1, "{summary:?}");
         assert_eq!(data.noise_variances().unwrap().len(), 400);
-        let (own, summary, _) = learn(&request, (&names, ROWS), grown(400, |_| 0.3), &mut observer).unwrap();
+        let LearnedNoise { process: own, summary, .. } =
+            learn(&request, (&names, ROWS), grown(400, |_| 0.3), &mut observer).unwrap();
         for found in of(at.as_ref(), &own, &means) {
             assert!((found / 0.3).ln().abs() < 0.25, "{found}");
         }

@@ -7,35 +7,22 @@
 //! | noise at its floor | a lower floor, and smoother kernels with it | the evidence |
 //! | an amplitude above [`LARGE`] deviations of the target | a linear function beside the kernel | the evidence, by [`MARGIN`] nats |
 //! | outliers among residuals | Student-t noise | NLL of rows predicted from the others, beyond its standard error |
-//! | residuals whose size depends on an input or the prediction | heteroscedastic noise | the same, beyond [`SURE`] standard errors |
+//! | residuals whose size depends on an input or the prediction | heteroscedastic noise | the same, beyond two standard errors |
 //!
 //! A named method (`--method exact`) is fitted as it is asked for.
 
-use super::signs;
+mod noise;
+
 use crate::describe::FUNNEL;
-use crate::method::inference::{Judged, with_outliers};
-use crate::method::noise;
 use crate::method::regression::judge_kept;
 use crate::model::Source;
-use crate::options::{
-    EvidenceOptions, HETEROSCEDASTIC, LikelihoodName, Limits, OutputRequest, PriorSettings,
-    TargetTransformName,
-};
+use crate::options::{EvidenceOptions, Limits, PriorSettings};
 use crate::prepare::OriginalRows;
-use crate::record::OUTLIERS;
-use crate::rows::worse_by;
-use crate::text::number;
-use crate::{
-    FitCheck, FitRecord, FitRequest, FitStage, Model, ModelError, Observed, Predicted, Prepared,
-    TrainingRows, choose,
-};
-use faer::Mat;
-use posterior_data::{Selection, Standardisation};
-use posterior_gp::{Observations, WEAK_AMPLITUDE};
+use crate::{FitCheck, FitRecord, FitRequest, FitStage, Model, ModelError, Prepared, choose};
+use posterior_gp::WEAK_AMPLITUDE;
 use posterior_kernels::{KernelExpression, is_stationary_variance};
-use posterior_notes::fixes::{EXACT, LIKELIHOOD_GAUSSIAN};
+use posterior_notes::fixes::EXACT;
 use posterior_optim::{Observer, Reason};
-use std::f64::consts::PI;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -63,14 +50,8 @@ const TESTED: usize = 3;
 /// Rows up to which trends are tested so: a fit of more takes too long to be repeated that often.
 const TESTED_ROWS: usize = 700;
 
-/// Standard errors by which heteroscedastic noise has to predict better: it has many more hyperparameters.
-const SURE: f64 = 2.0;
-
 /// Rows that heteroscedastic noise learns from where it was not asked for.
 const NOISE_ROWS: usize = 300;
-
-/// Outliers that are named one by one.
-const NAMED: usize = 5;
 
 /// Fits as [`Model::fit_prepared`], and what else the rows ask for.
 ///
@@ -132,34 +113,6 @@ fn record(model: &mut Model) -> Option<&mut FitRecord> {
     }
 }
 
-/// Training rows of a model, each as the others predict it.
-struct LeftOutRows {
-    means: Vec<f64>,
-    /// Residuals in predicted standard deviations.
-    residuals: Vec<f64>,
-    /// `-log p(y)` in nats, in the target's units.
-    surprises: Vec<f64>,
-}
-
-impl LeftOutRows {
-    fn of(model: &Model, y: &[f64]) -> Option<Self> {
-        let process = model.process()?;
-        let known = process.predictor.training()?;
-        let found = process.predictor.leave_one_out()?();
-        let standard = &process.inputs.standardisation;
-        let means: Vec<f64> = found.mean.col(0).iter().copied().collect();
-        let truths = known.targets().col(0);
-        let residuals: Vec<f64> =
-            (0..means.len()).map(|i| (truths[i] - means[i]) / found.variance[i].sqrt()).collect();
-        let surprise = |i: usize| {
-            0.5 * ((2.0 * PI * found.variance[i]).ln() + residuals[i] * residuals[i])
-                - standard.log_slope(y[i])
-        };
-        let surprises = (0..means.len()).map(surprise).collect();
-        Some(Self { means, residuals, surprises })
-    }
-}
-
 /// The best model so far, and what came of others.
 struct Candidates<'a, 'o> {
     prepared: Prepared,
@@ -182,8 +135,7 @@ impl Candidates<'_, '_> {
             self.name_kernel();
             // Errors of functions without noise are those of rounding, which folds of fewer rows tell worse.
             if self.request.validation.of_candidate && !self.is_noiseless() {
-                let asked = (&self.request, &EvidenceOptions::default());
-                judge_kept(&mut self.best, &self.prepared, asked, self.observer)?;
+                self.judge_kept()?;
             }
         }
         if !self.is_noiseless() {
@@ -196,6 +148,11 @@ impl Candidates<'_, '_> {
         // What differs in size is rounding.
         self.drop_warning(FUNNEL);
         Ok(())
+    }
+
+    /// Judges the best model, which was a candidate, as others are.
+    fn judge_kept(&mut self) -> Result<(), ModelError> {
+        judge_kept(&mut self.best, (&self.request, &EvidenceOptions::default()), self.observer)
     }
 
     /// What the best model was asked for with some of it changed and one start; none where half of a budget is used up.
@@ -221,12 +178,12 @@ impl Candidates<'_, '_> {
 
     /// A further model; none where it cannot be had.
     fn fitted(&mut self, request: &FitRequest) -> Result<Option<Model>, ModelError> {
-        match Model::fit_as_asked(self.prepared.clone(), (request, NOISE_ROWS), self.observer) {
-            Ok(model) if model.was_interrupted() => Err(ModelError::Interrupted),
-            Ok(model) => Ok(Some(model)),
-            Err(ModelError::Interrupted) => Err(ModelError::Interrupted),
-            Err(_) => Ok(None),
-        }
+        let prepared = self.prepared.clone();
+        found(
+            Model::fit_as_asked(prepared, (request, NOISE_ROWS), self.observer).and_then(|model| {
+                if model.was_interrupted() { Err(ModelError::Interrupted) } else { Ok(model) }
+            }),
+        )
     }
 
     /// Keeps what makes the rows likelier than the best model does, by a margin in nats.
@@ -338,7 +295,7 @@ impl Candidates<'_, '_> {
             false => format!(" with a noise floor of {noise_floor:.0e}"),
         };
         let text = format!(
-            "; the kernel {kernel}{floor}, under which the rows are {:.1} nats likelier than under {} ({EXACT} keeps that)",
+            "; the kernel {kernel}{floor}, whose log evidence is {:.1} above that of {} ({EXACT} keeps the latter)",
             self.gain,
             self.asked.prior.kernel.of_table(&names)
         );
@@ -373,147 +330,15 @@ impl Candidates<'_, '_> {
             fit.choice.push_str(text);
         }
     }
-
-    /// Another noise, where residuals ask for one: residuals whose size depends on an input have outliers as well, and outliers draw predictions near to them, so that sizes seem to depend on inputs. Whatever predicts best is kept.
-    fn noise_of_residuals(&mut self) -> Result<(), ModelError> {
-        let Some(own) = LeftOutRows::of(&self.best, &self.originals.y) else { return Ok(()) };
-        let plain = (self.request.clone(), self.choice());
-        let surprises = self.student_t(&own)?.unwrap_or_else(|| own.surprises.clone());
-        let x = self.prepared.data.inputs();
-        let seen = Mat::from_fn(x.nrows(), x.ncols() + 1, |i, j| match j < x.ncols() {
-            true => x[(i, j)],
-            false => own.means[i],
-        });
-        if signs::noise_depends_on(&own.residuals, seen.as_ref()) {
-            self.heteroscedastic(plain, &surprises)?;
-        }
-        if let Some(own) = LeftOutRows::of(&self.best, &self.originals.y)
-            && let Some(text) = self.outliers(&own.residuals)
-            && let Some(check) = self.check()
-        {
-            check.warnings.push(text);
-        }
-        Ok(())
-    }
-
-    /// Heteroscedastic noise beside the plain request (with why its method was chosen), kept where it predicts better than the best model, which is so surprised.
-    fn heteroscedastic(
-        &mut self,
-        (plain, choice): (FitRequest, String),
-        surprises: &[f64],
-    ) -> Result<(), ModelError> {
-        if self.prepared.data.rows() < noise::LEAST_ROWS {
-            return Ok(());
-        }
-        let selection = Selection { noise: Some(HETEROSCEDASTIC.into()), ..plain.columns.clone() };
-        let Some(request) = self.changed(|own| *own = FitRequest { columns: selection, ..plain }) else {
-            return Ok(());
-        };
-        let Some(mut model) = self.fitted(&request)? else { return Ok(()) };
-        let Some(other) = LeftOutRows::of(&model, &self.originals.y) else { return Ok(()) };
-        let better = worse_by(surprises, &other.surprises).filter(|(gain, error)| *gain > SURE * error);
-        if let Some((gain, error)) = better {
-            if let Some(FitRecord::Gaussian(fit)) = record(&mut model) {
-                fit.choice = format!(
-                    "{choice}; heteroscedastic noise, because it predicts rows from the others better than equal noise, by {gain:.3} +- {error:.3} nats a row ({EXACT} keeps that)"
-                );
-            }
-            (self.best, self.request) = (model, request);
-        }
-        Ok(())
-    }
-
-    /// Student-t noise where there are outliers among residuals: where it predicts better it is kept, and how surprised it is comes back.
-    fn student_t(&mut self, own: &LeftOutRows) -> Result<Option<Vec<f64>>, ModelError> {
-        let asked = self.asked;
-        let open = asked.output == OutputRequest::default()
-            && asked.output.target_transform == TargetTransformName::Auto
-            && asked.columns.exposure.is_none()
-            && self.prepared.transform.support.is_everywhere();
-        // A map may have been chosen for the sake of outliers, which it hides.
-        let hidden =
-            self.prepared.transform.chosen.is_some() && !signs::outliers(&self.originals.y).is_empty();
-        if !open || !hidden && !signs::has_heavy_tails(&own.residuals) {
-            return Ok(None);
-        }
-        let changed = self.changed(|own| {
-            (own.prior.noise_floor, own.prior.initial_noise) =
-                (asked.prior.noise_floor, asked.prior.initial_noise);
-            own.output.likelihood = LikelihoodName::StudentT;
-        });
-        let Some(request) = changed else { return Ok(None) };
-        let (mut model, judged) = match Model::fit_judged(self.observed()?, &request, self.observer) {
-            Ok((model, Some(judged))) => (model, judged),
-            Err(ModelError::Interrupted) => return Err(ModelError::Interrupted),
-            _ => return Ok(None),
-        };
-        let Some((gain, error)) = worse_by(&own.surprises, &judged.surprises) else {
-            self.drop_warning(OUTLIERS);
-            return Ok(None);
-        };
-        let outliers = self.outliers(&residuals_of(&judged));
-        if let Some(FitRecord::Likelihood(fit)) = record(&mut model) {
-            fit.likelihood_choice = format!(
-                "student-t, because it predicts rows from the others better than Gaussian noise, by {gain:.3} +- {error:.3} nats a row ({LIKELIHOOD_GAUSSIAN} takes that)"
-            );
-            fit.odd.extend(outliers);
-        }
-        (self.best, self.request) = (model, request);
-        Ok(Some(judged.surprises))
-    }
-
-    /// The rows in units that outliers do not decide, and under Student-t noise.
-    fn observed(&self) -> Result<Observed, ModelError> {
-        let OriginalRows { x, y, .. } = &*self.originals;
-        let (mean, scale) = self.prepared.standardisation.target_in_units();
-        let (likelihood, target) = with_outliers(y, [mean, scale * scale])?;
-        let (shift, scale) = target.units();
-        let y: Vec<f64> = y.iter().map(|y| (y - shift) / scale).collect();
-        let column = Mat::from_fn(y.len(), 1, |i, _| y[i]);
-        Ok(Observed {
-            schema: self.prepared.schema.clone(),
-            standardisation: Standardisation {
-                target_mean: 0.0,
-                target_scale: 1.0,
-                transform: None,
-                ..self.prepared.standardisation.clone()
-            },
-            data: Observations::new(self.prepared.data.inputs().to_owned(), column, None)?,
-            target,
-            likelihood,
-            why: String::new(),
-            notes: self.prepared.notes.clone(),
-            odd: Vec::new(),
-            training: TrainingRows::of_table(x.as_ref(), &y),
-            input_ranges: self.prepared.input_ranges.clone(),
-        })
-    }
-
-    /// Names the rows whose residuals are outliers; none where there are none.
-    fn outliers(&self, residuals: &[f64]) -> Option<String> {
-        let far = signs::outliers(residuals);
-        let OriginalRows { numbers, y, .. } = &*self.originals;
-        let name = |&i: &usize| format!("row {} ({})", numbers[i] + 1, number(y[i]));
-        let named: Vec<String> = far.iter().take(NAMED).map(name).collect();
-        let more = match far.len().saturating_sub(NAMED) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        (!named.is_empty()).then(|| {
-            format!(
-                "`{}` is far from what the other rows predict, beyond any normal noise, in {}{more}: check them",
-                self.prepared.schema.target,
-                named.join(", ")
-            )
-        })
-    }
 }
 
-/// Residuals of judged numbers, in the target's units.
-fn residuals_of(judged: &Judged) -> Vec<f64> {
-    let Some(rows) = &judged.rows else { return Vec::new() };
-    match &rows.predicted {
-        Predicted::Moments { mean, .. } => rows.truths.iter().zip(mean).map(|(y, m)| y - m).collect(),
-        Predicted::Classes(_) | Predicted::Events(_) => Vec::new(),
+/// What a fit returns; none where it failed.
+///
+/// # Errors
+/// [`ModelError::Interrupted`].
+fn found<T>(fit: Result<T, ModelError>) -> Result<Option<T>, ModelError> {
+    match fit {
+        Err(ModelError::Interrupted) => Err(ModelError::Interrupted),
+        found => Ok(found.ok()),
     }
 }
