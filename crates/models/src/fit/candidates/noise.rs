@@ -83,9 +83,8 @@ impl Candidates<'_, '_> {
             return Ok(());
         }
         let changed = self.changed(|own| {
-            let Limits { time, .. } = own.limits;
-            let validation = own.validation.clone();
-            *own = FitRequest { limits: Limits { time, ..plain.limits }, validation, ..plain };
+            let limits = Limits { time: own.limits.time, ..plain.limits };
+            *own = FitRequest { limits, validation: own.validation, ..plain };
             own.columns.noise = Some(HETEROSCEDASTIC.into());
         });
         let Some(request) = changed else { return Ok(()) };
