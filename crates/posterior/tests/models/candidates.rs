@@ -3,7 +3,7 @@
 use crate::options::set;
 use posterior::data::{Column, Selection, Table, Values};
 use posterior::linalg::random::Streams;
-use posterior::models::{ModelData, Question};
+use posterior::models::{CheckedOn, ModelData, Question};
 use posterior::optim::{Constraint, Signal};
 use posterior::options::{LikelihoodName, MethodName, PriorSettings};
 use posterior::{FitRequest, Model};
@@ -170,6 +170,9 @@ fn noise_that_depends_on_a_category_is_learned_and_equal_noise_is_not() {
     let table = kinds(760, [0.1, 0.7]);
     let own = fitted(&table, 160, &request());
     assert!(choice(&own).contains("heteroscedastic noise"), "{}", choice(&own));
+    // Judged as other fits are: under hyperparameters that have not seen the rows.
+    let check = own.process().unwrap().record().fit.gaussian().unwrap().check.clone().unwrap();
+    assert_eq!(check.on, CheckedOn::Folds);
     for (kind, of) in [("quiet", 1), ("loud", 0)] {
         let found = intervals(&own, &table, 160..760);
         let found: Vec<[f64; 3]> = found
@@ -225,4 +228,25 @@ fn a_likelihood_that_is_asked_for_stays() {
     gaussian.output.likelihood = LikelihoodName::Gaussian;
     let own = fitted(&typo(120, 50), 120, &gaussian);
     assert!(own.process().unwrap().record().fit.gaussian().is_some());
+}
+
+#[test]
+#[ignore = "slow"]
+fn heavy_tails_are_found_in_more_rows_than_their_search_looks_at() {
+    let rows = 1400;
+    let [x, noise, tail] =
+        ["x", "noise", "tail"].map(|name| normals(rows, &format!("candidates/tails/{name}")));
+    // One row of twenty is 15 times as noisy.
+    let wide = |i: usize| if i % 20 == 7 { 15.0 } else { 1.0 };
+    let y = (0..rows).map(|i| (2.0 * x[i]).sin() + 0.1 * wide(i) * noise[i] + 0.01 * tail[i]).collect();
+    let table = Table::new("tails", vec![Column::numeric("x", x), Column::numeric("y", y)]);
+    let own = fitted(&table, 900, &request());
+    let process = own.process().unwrap();
+    let record = process.record();
+    assert!(record.hyperparameter("student_t.scale").is_some(), "{:?}", record.hyperparameters);
+    let found = intervals(&own, &table, 900..rows);
+    // Three standard errors of a share of 500 rows.
+    assert!((coverage(&found) - 0.9).abs() < 3.0 * (0.09f64 / 500.0).sqrt(), "{}", coverage(&found));
+    // Less than half of what equal Gaussian noise of the same variance needs, 3.29 deviations.
+    assert!(width(&found) < 0.5 * 3.29 * 0.1 * (0.95f64 + 0.05 * 225.0).sqrt(), "{}", width(&found));
 }
