@@ -6,7 +6,7 @@ use crate::{GpError, Observations};
 use faer::{Mat, MatRef};
 
 /// Newton steps at most: a handful is usual, a dozen is much.
-const STEPS: usize = 100;
+pub(super) const STEPS: usize = 100;
 
 /// Share of the loss below which what a step promises is nothing, and below which it may stay at the last step, or where rounding hides what steps gain.
 const TOLERANCE: f64 = 1e-12;

@@ -1,5 +1,6 @@
 //! Against closed forms, dense algebra, finite differences, integrals, and rows that occur twice.
 
+use super::mode::STEPS;
 use super::*;
 use crate::exact::{ExactGp, FitOptions, log_evidence_and_gradient};
 use crate::latent_mode::{LatentModeOptions, LatentModeProblem};
@@ -93,14 +94,16 @@ fn modes_are_those_of_dense_algebra() {
 /// A scale far below what the rows scatter: most of them are outliers to it, the density is flat or hollow nearly everywhere, and each step gains little.
 #[test]
 fn modes_of_narrow_student_t_noise_are_found() {
-    let n = 120;
+    let n = 300;
     let x = Mat::from_fn(n, 2, |i, j| ((i * (7 + 4 * j)) as f64 * 0.61).sin());
     let y = Mat::from_fn(n, 1, |i, _| (2.0 * x[(i, 0)]).sin() + 0.5 * ((i * i) as f64 * 1.7).sin());
     let data = Observations::new(x, y, None).unwrap();
-    for (scale, degrees_of_freedom) in [(0.003, 2.001), (0.001, 2.5), (0.01, 3.0)] {
+    let mut taken = 0;
+    for (scale, degrees_of_freedom) in [(0.003, 2.001), (0.001, 2.5), (0.01, 8.0)] {
         let noise = StudentT::new(scale, degrees_of_freedom).unwrap();
         let model = model("matern32(ard)", MeanForm::Constant, Box::new(noise));
         let found = laplace_evidence(&model, &data, None).unwrap();
+        taken = taken.max(found.mode.newton_steps);
         // A stationary point: `A` is the slope of the log-likelihood, to what a hundredth of a nat moves it.
         let f = gram(model.kernel(), data.inputs()) * &found.mode.coefficients;
         let mean = model.mean().evaluate(data.inputs());
@@ -115,6 +118,8 @@ fn modes_of_narrow_student_t_noise_are_found() {
             assert!(loss(by) > loss(0.0), "{scale}, {degrees_of_freedom}: {} {}", loss(by), loss(0.0));
         }
     }
+    // The last of them uses all steps that there are.
+    assert_eq!(taken, STEPS);
 }
 
 #[test]
