@@ -68,6 +68,20 @@ pub(crate) fn held(segments: Vec<Segment>) -> Vec<Constraint> {
     segments.into_iter().map(|own| Constraint::Fixed { parameter: own.name, value: None }).collect()
 }
 
+/// Bounds of a Student-t scale, in robust deviations of the target. With less, such noise follows some rows exactly and calls all others outliers; the most is no limit.
+const SCALES: [f64; 2] = [0.01, 1e4];
+
+/// A floor of the scale of Student-t noise, unless something is asked of that.
+pub(crate) fn floor_of_scale(model: &dyn Parameters, asked: &[Constraint]) -> Option<Constraint> {
+    let (name, [lower, upper]) = (StudentT::SCALE, SCALES);
+    let is_asked = |own: &Constraint| {
+        let own = own.parameter();
+        own == name || name.strip_suffix(own).is_some_and(|before| before.ends_with('.'))
+    };
+    let has = model.segments().iter().any(|own| own.name == name);
+    (has && !asked.iter().any(is_asked)).then(|| Constraint::Between { parameter: name.into(), lower, upper })
+}
+
 /// What the values of a function are measured in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FunctionUnits {

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 /// What comes of folds.
 pub(crate) struct FoundRows {
-    /// Rows that were predicted.
-    pub(crate) rows: LeftOut,
+    /// Rows that were predicted; none where the search was interrupted.
+    pub(crate) rows: Option<LeftOut>,
     /// Hyperparameters of the last fold.
     pub(crate) values: Vec<f64>,
 }
@@ -22,7 +22,7 @@ pub(crate) struct FoundRows {
 ///
 /// Where rows may be parted by chance, a row is predicted from all others, of its own fold too: the posterior that new rows meet is of as many rows. Those with groups or times, and tables with duplicate rows, are predicted from other folds alone.
 ///
-/// None where rows are too few, or the search on some of them failed or was interrupted. Cost: each fold is a search on the rest, and `n³/3` flops.
+/// None where rows are too few, or the search on some of them failed, or one of several was interrupted. Cost: each fold is a search on the rest, and `n³/3` flops.
 pub(crate) fn left_out(
     data: &Observations,
     begin: &dyn Fn(&Observations) -> Result<ExactGp, ModelError>,
@@ -44,10 +44,10 @@ pub(crate) fn left_out(
         else {
             return Ok(None);
         };
-        if found.reason == Reason::Interrupted {
-            return Ok(None);
-        }
         values = found.posterior.model().values();
+        if found.reason == Reason::Interrupted {
+            return Ok((splits.len() == 1).then_some(FoundRows { rows: None, values }));
+        }
         let LeftOut { mean, variance, truths, .. } = match by_chance {
             true => {
                 let model = found.posterior.model().clone();
@@ -72,7 +72,7 @@ pub(crate) fn left_out(
         _ => None,
     };
     let rows = || LeftOut { mean: column(0), variance: column(1), truths: column(2), groups, duplicates };
-    Ok((!out.is_empty()).then(|| FoundRows { rows: rows(), values }))
+    Ok((!out.is_empty()).then(|| FoundRows { rows: Some(rows()), values }))
 }
 
 /// By how much more errors have to be, of rows that are newer than all others, than where rows of all times are known: as a factor of the root mean square, and in standard errors.

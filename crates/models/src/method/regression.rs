@@ -138,18 +138,14 @@ pub(crate) fn fit_exact(
         true => by_folds((&names, &prepared.data), request, (&asked.evidence, time), observer),
         false => Ok(None),
     };
-    let mut start = draft.start.take();
-    let mut unseen = None;
-    if prepared.data.rows() > FOLDED
-        && let Some(found) = rows_of(half(), observer)?
-    {
-        (unseen, start) = (Some(found.rows), Some(found.values));
-    }
+    let split_first = prepared.data.rows() > FOLDED;
+    let found = if split_first { rows_of(half(), observer)? } else { None };
+    let (mut unseen, start) = found.map_or((None, draft.start.take()), |own| (own.rows, Some(own.values)));
     if let Some(start) = start {
         options.restarts = 1;
         model.set_values(&start);
     }
-    options.steps.time = if judges && unseen.is_none() { half() } else { left() };
+    options.steps.time = if judges && !split_first { half() } else { left() };
     let data = prepared.data.clone();
     let mut fitted = fit(model, data, &options, &mut |progress, _| observer(progress, &FitStage::Search))?;
     let interrupted = fitted.reason == Reason::Interrupted;
@@ -158,8 +154,8 @@ pub(crate) fn fit_exact(
         // One factor at a time is in memory.
         let model = fitted.posterior.model().clone();
         drop(fitted.posterior);
-        if unseen.is_none() {
-            unseen = rows_of(left(), observer)?.map(|found| found.rows);
+        if !split_first {
+            unseen = rows_of(left(), observer)?.and_then(|found| found.rows);
         }
         newest = Newest::of(&prepared.data, &prepared.schema, &model)?;
         fitted.posterior = model.condition(prepared.data)?;
@@ -230,8 +226,9 @@ pub(crate) fn judge_kept(
     let (schema, data) = (&source.inputs.schema, posterior.data());
     let left = request.limits.time.map(|seconds| Duration::from_secs_f64((seconds - fit.seconds).max(0.0)));
     let names = schema.feature_names();
-    let Some(found) = by_folds((&names, data), request, (evidence, left), observer)? else { return Ok(()) };
-    let (mut check, residuals) = judged(found.rows, CheckedOn::Folds, (&source.inputs, output, fit))?;
+    let found = by_folds((&names, data), request, (evidence, left), observer)?;
+    let Some(rows) = found.and_then(|found| found.rows) else { return Ok(()) };
+    let (mut check, residuals) = judged(rows, CheckedOn::Folds, (&source.inputs, output, fit))?;
     if let Some(newest) = Newest::of(data, schema, posterior.model())? {
         check.warnings.extend(newest.in_words(posterior));
     }

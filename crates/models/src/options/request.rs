@@ -6,13 +6,13 @@ use super::method::Method;
 use super::numbers;
 use super::search::EvidenceOptions;
 use crate::Hyperparameter;
-use crate::hyperparameter::{FunctionUnits, add_weak_priors, held};
+use crate::hyperparameter::{FunctionUnits, add_weak_priors, floor_of_scale, held};
 use posterior_data::{DataError, Selection, TargetTransform, require_targets};
 use posterior_gp::exact::{ExactGp, FitOptions};
 use posterior_gp::{Hyperprior, MeanForm};
 use posterior_kernels::{Kernel, KernelExpression};
-use posterior_likelihoods::{Gaussian, StudentT};
-use posterior_optim::{Constraint, Parameters};
+use posterior_likelihoods::Gaussian;
+use posterior_optim::Parameters;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::Duration;
@@ -297,15 +297,7 @@ impl FitRequest {
             }
             None => {
                 options.hyperpriors = self.hyperpriors_of(model, of);
-                // As narrow as one likes, such noise leaves some rows exactly and calls all others outliers.
-                let (name, floor) = (StudentT::SCALE, Self::default().prior.noise_floor.sqrt());
-                let named = |own: &Constraint| name.ends_with(own.parameter());
-                if model.segments().iter().any(|own| own.name == name)
-                    && !options.constraints.iter().any(named)
-                {
-                    let parameter = name.into();
-                    options.constraints.push(Constraint::Between { parameter, lower: floor, upper: 1e4 });
-                }
+                options.constraints.extend(floor_of_scale(model, &options.constraints));
             }
         }
         options

@@ -3,7 +3,7 @@
 use crate::options::set;
 use posterior::data::{Column, Selection, Table, Values};
 use posterior::linalg::random::Streams;
-use posterior::models::{CheckedOn, ModelData, Question};
+use posterior::models::{CheckedOn, FitStage, ModelData, Question};
 use posterior::optim::{Constraint, Signal};
 use posterior::options::{LikelihoodName, MethodName, PriorSettings};
 use posterior::{FitRequest, Model};
@@ -249,4 +249,26 @@ fn heavy_tails_are_found_in_more_rows_than_their_search_looks_at() {
     assert!((coverage(&found) - 0.9).abs() < 3.0 * (0.09f64 / 500.0).sqrt(), "{}", coverage(&found));
     // Less than half of what equal Gaussian noise of the same variance needs, 3.29 deviations.
     assert!(width(&found) < 0.5 * 3.29 * 0.1 * (0.95f64 + 0.05 * 225.0).sqrt(), "{}", width(&found));
+}
+
+/// Above 2,000 rows the search on all of them begins where that on the split ended, even where that was stopped.
+#[test]
+fn a_stop_in_the_split_of_a_large_table_keeps_what_it_learned() {
+    let rows = 2050;
+    let [x, noise] = ["x", "noise"].map(|name| normals(rows, &format!("candidates/stopped/{name}")));
+    let y = (0..rows).map(|i| (2.0 * x[i]).sin() + 0.1 * noise[i]).collect();
+    let table = Table::new("stopped", vec![Column::numeric("x", x), Column::numeric("y", y)]);
+    let all: Vec<usize> = (0..rows).collect();
+    let mut steps = 0;
+    let stopped = Model::fit(&table, &all, &request(), &mut |_, stage| {
+        if matches!(stage, FitStage::Fold { .. }) {
+            steps += 1;
+        }
+        if steps >= 8 { Signal::Stop } else { Signal::Continue }
+    });
+    let stopped = stopped.unwrap();
+    assert!(stopped.was_interrupted() && steps == 8);
+    // Noise begins at a tenth of the target's variance, and is about a fiftieth of it.
+    let noise = stopped.process().unwrap().record().hyperparameter("noise_variance").unwrap()[0];
+    assert!(noise < 0.06, "{noise}");
 }
