@@ -76,6 +76,12 @@ impl Hyperprior {
         Self { parameter: parameter.into(), density: Density::Gamma { shape: 1.0, rate } }
     }
 
+    /// The weak prior that no function explains a measured target exactly: Gamma(2, 2), of a noise variance in units of the target's. Ten times less noise costs 2.3 nats, which many rows that
+    /// agree with a function outweigh. Few rows with many features can be explained by next to no noise as well, and rows to come are then predicted with none.
+    pub fn weak_noise(parameter: impl Into<String>) -> Self {
+        Self { parameter: parameter.into(), density: Density::Gamma { shape: 2.0, rate: 2.0 } }
+    }
+
     /// The weak prior of a Student-t distribution's degrees of freedom, Gamma(2, 0.1) (Juárez and Steel 2010): between 4 and 47 with probability 0.9.
     pub fn weak_degrees_of_freedom(parameter: impl Into<String>) -> Self {
         Self { parameter: parameter.into(), density: Density::Gamma { shape: 2.0, rate: 0.1 } }

@@ -91,6 +91,15 @@ pub(crate) enum FunctionUnits {
     Link,
 }
 
+/// Adds a weak prior for the variance of Gaussian noise where it has none, in units of the target.
+pub(crate) fn add_weak_noise(hyperpriors: &mut Vec<Hyperprior>, model: &dyn Parameters) {
+    const NAME: &str = "noise_variance";
+    let has = model.segments().iter().any(|segment| segment.name == NAME);
+    if has && !hyperpriors.iter().any(|own| own.parameter == NAME) {
+        hyperpriors.push(Hyperprior::weak_noise(NAME));
+    }
+}
+
 /// Adds a weak prior for every lengthscale that has none, in units of the target for every amplitude of a stationary function, and for degrees of freedom.
 pub(crate) fn add_weak_priors(
     hyperpriors: &mut Vec<Hyperprior>,

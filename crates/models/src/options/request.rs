@@ -6,7 +6,7 @@ use super::method::Method;
 use super::numbers;
 use super::search::EvidenceOptions;
 use crate::Hyperparameter;
-use crate::hyperparameter::{FunctionUnits, add_weak_priors, floor_of_scale, held};
+use crate::hyperparameter::{FunctionUnits, add_weak_noise, add_weak_priors, floor_of_scale, held};
 use posterior_data::{DataError, Selection, TargetTransform, require_targets};
 use posterior_gp::exact::{ExactGp, FitOptions};
 use posterior_gp::{Hyperprior, MeanForm};
@@ -268,7 +268,7 @@ impl FitRequest {
         options
     }
 
-    /// What a search for a model's hyperparameters believes: what was stated, and the weak priors of lengthscales and amplitudes that nothing was said about.
+    /// What a search for a model's hyperparameters believes: what was stated, and the weak priors of those that nothing was said about.
     pub(crate) fn hyperpriors_of(
         &self,
         model: &dyn Parameters,
@@ -277,6 +277,12 @@ impl FitRequest {
         let mut all = self.prior.hyperpriors.clone();
         if self.prior.lengthscale_prior == LengthscalePrior::Weak {
             add_weak_priors(&mut all, model, of);
+            // Noise beside that of a column may be none, and so may that of rows whose floor is lower.
+            let measured = self.columns.noise.is_none()
+                && self.prior.noise_floor >= PriorSettings::default().noise_floor;
+            if measured && of.1 == FunctionUnits::Target {
+                add_weak_noise(&mut all, model);
+            }
         }
         all
     }

@@ -222,7 +222,7 @@ fn categories_are_fitted_and_sampled_by_solvers_and_kept_in_files() {
         .iter()
         .map(|h| h.parameter.as_str())
         .collect();
-    assert_eq!(believed, ["matern32*categorical.variance", "matern32.lengthscale"]);
+    assert_eq!(believed, ["matern32*categorical.variance", "matern32.lengthscale", "noise_variance"]);
     let mut other = exact.clone();
     other.start = Start::given(first.process().unwrap().record().hyperparameters.clone());
     other.method = MethodName::Cg.into();
