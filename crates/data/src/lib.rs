@@ -30,6 +30,7 @@
 //! | [`Schema`] | which column plays which role; learned on training rows, applied to any later table |
 //! | [`ClassNames`], [`TargetSketch`] | labels and counts as targets, and what a column looks like before anyone says which |
 //! | [`Standardisation`] | means and scales of the training rows |
+//! | [`FeatureMap`] | monotone maps of skewed features |
 //! | [`TargetTransform`] | monotone maps of a skewed target, and the way back |
 //! | [`RowFingerprints`] | which rows a model was trained on |
 //! | [`InputRanges`] | where inputs lay in training, and whether later ones lie elsewhere |
@@ -49,6 +50,7 @@ mod arrays;
 pub mod arriving;
 mod destination;
 mod error;
+mod feature_map;
 mod features;
 mod fingerprint;
 mod labels;
@@ -73,6 +75,7 @@ pub use arrays::{
 };
 pub use destination::{Output, OutputKind, REPORT_MARK, check_outputs};
 pub use error::DataError;
+pub use feature_map::FeatureMap;
 pub use features::{FeatureMatrix, FeatureOptions, read_feature_matrix};
 pub use fingerprint::{RowFingerprints, row_fingerprint, table_fingerprints};
 pub use labels::{

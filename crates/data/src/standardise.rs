@@ -1,10 +1,10 @@
 //! Means and scales of the training rows, so that models see numbers of order one.
 
-use crate::{DataError, RowFile, Support, TargetTransform};
+use crate::{DataError, FeatureMap, RowFile, Support, TargetTransform};
 use faer::{Mat, MatRef};
 use serde::{Deserialize, Serialize};
 
-/// `x -> (x - mean) / scale`, column by column, and the same for the target. Scales are population standard deviations, 1
+/// `x -> (map(x) - mean) / scale`, column by column (few have a map), and the same for the target. Scales are population standard deviations, 1
 /// where a column is constant. Columns that must stay as they are ([`Self::keeping`]) have mean 0 and scale 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Standardisation {
@@ -12,6 +12,9 @@ pub struct Standardisation {
     pub feature_means: Vec<f64>,
     /// Scale of each feature, in its units.
     pub feature_scales: Vec<f64>,
+    /// What features in these places go through before that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub feature_maps: Vec<(usize, FeatureMap)>,
     /// Mean of the target, of what it is mapped to where it is.
     pub target_mean: f64,
     /// Scale of the target, in its units, or of what it is mapped to.
@@ -63,7 +66,14 @@ impl Standardisation {
         let (feature_means, feature_scales) =
             (0..x.ncols()).map(|j| mean_and_scale(|i| x[(i, j)], x.nrows())).unzip();
         let (target_mean, target_scale) = mean_and_scale(|i| y[i], y.len());
-        Self { feature_means, feature_scales, target_mean, target_scale, transform: None }
+        Self {
+            feature_means,
+            feature_scales,
+            feature_maps: Vec::new(),
+            target_mean,
+            target_scale,
+            transform: None,
+        }
     }
 
     /// The same for targets (n, those of training) that go through a map first.
@@ -106,7 +116,14 @@ impl Standardisation {
         let (target_mean, target_scale) = (feature_means[inputs], feature_scales[inputs]);
         feature_means.truncate(inputs);
         feature_scales.truncate(inputs);
-        Ok(Self { feature_means, feature_scales, target_mean, target_scale, transform: None })
+        Ok(Self {
+            feature_means,
+            feature_scales,
+            feature_maps: Vec::new(),
+            target_mean,
+            target_scale,
+            transform: None,
+        })
     }
 
     /// As [`Self::transforming`], bit for bit, for rows in a file.
@@ -145,6 +162,16 @@ impl Standardisation {
         self
     }
 
+    /// The same with maps of some features of x (n x D, those of training).
+    pub fn mapping(mut self, maps: Vec<(usize, FeatureMap)>, x: MatRef<'_, f64>) -> Self {
+        for &(j, ref map) in &maps {
+            let (mean, scale) = mean_and_scale(|i| map.apply(x[(i, j)]), x.nrows());
+            (self.feature_means[j], self.feature_scales[j]) = (mean, scale);
+        }
+        self.feature_maps = maps;
+        self
+    }
+
     /// Features in standard units.
     ///
     /// # Panics
@@ -154,14 +181,20 @@ impl Standardisation {
         Mat::from_fn(x.nrows(), x.ncols(), |i, j| self.feature(j, x[(i, j)]))
     }
 
+    fn map_of(&self, j: usize) -> Option<&FeatureMap> {
+        self.feature_maps.iter().find(|(place, _)| *place == j).map(|(_, map)| map)
+    }
+
     /// A value of the feature in place j in standard units.
     pub fn feature(&self, j: usize, value: f64) -> f64 {
-        (value - self.feature_means[j]) / self.feature_scales[j]
+        let image = self.map_of(j).map_or(value, |map| map.apply(value));
+        (image - self.feature_means[j]) / self.feature_scales[j]
     }
 
     /// A value of the feature in place j from standard units to its own.
     pub fn feature_back(&self, j: usize, z: f64) -> f64 {
-        self.feature_means[j] + self.feature_scales[j] * z
+        let image = self.feature_means[j] + self.feature_scales[j] * z;
+        self.map_of(j).map_or(image, |map| map.invert(image))
     }
 
     /// A target value in standard units.
@@ -190,6 +223,14 @@ impl Standardisation {
     /// Mean and scale of the target itself, in its units, whether it is mapped or not.
     pub fn target_in_units(&self) -> (f64, f64) {
         self.transform.as_ref().map_or((self.target_mean, self.target_scale), |own| (own.mean, own.scale))
+    }
+
+    /// What numbers of the scale of the feature in place j are numbers of: the column, or what it is mapped to.
+    pub fn image_of_feature(&self, j: usize, column: &str) -> String {
+        match self.map_of(j) {
+            Some(map) => format!("{} `{column}`", map.name()),
+            None => format!("`{column}`"),
+        }
     }
 
     /// What numbers of the target's scale are numbers of: the column, or what it is mapped to.
@@ -290,6 +331,22 @@ mod tests {
         );
         let kept = s.clone().keeping(&[1]).features(x.as_ref());
         assert!((0..50).all(|i| kept[(i, 1)] == x[(i, 1)] && kept[(i, 0)] == z[(i, 0)]));
+    }
+
+    #[test]
+    fn mapped_features_are_standard_behind_the_map() {
+        let x = Mat::from_fn(40, 2, |i, j| if j == 0 { (0.1 * i as f64).exp() } else { i as f64 });
+        let column: Vec<f64> = x.col(0).iter().copied().collect();
+        let maps = vec![(0, FeatureMap::log(&column).unwrap())];
+        let s = Standardisation::learn(x.as_ref(), &[0.0; 40]).mapping(maps, x.as_ref());
+        let z = s.features(x.as_ref());
+        // Logarithms 0, 0.1, ..., 3.9 are the second column up to its unit.
+        assert!((0..40).all(|i| (z[(i, 0)] - z[(i, 1)]).abs() < 1e-10));
+        assert!((s.feature_back(0, z[(17, 0)]) / x[(17, 0)] - 1.0).abs() < 1e-12);
+        assert_eq!(s.image_of_feature(0, "area"), "log `area`");
+        assert_eq!(s.image_of_feature(1, "area"), "`area`");
+        let text = serde_json::to_string(&s).unwrap();
+        assert_eq!(serde_json::from_str::<Standardisation>(&text).unwrap(), s);
     }
 
     #[test]

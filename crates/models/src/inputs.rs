@@ -85,7 +85,8 @@ impl TableInputs {
             return Err("its ranges do not fit its features".into());
         }
         let positive = standard.feature_scales.iter().chain([&standard.target_scale]).all(|s| *s > 0.0);
-        if standard.feature_means.len() != d || standard.feature_scales.len() != d || !positive {
+        let maps = standard.feature_maps.iter().all(|(j, map)| *j < d && map.is_sound());
+        if standard.feature_means.len() != d || standard.feature_scales.len() != d || !positive || !maps {
             return Err("its standardisation does not fit its features".into());
         }
         Ok(())

@@ -115,6 +115,7 @@ fn moons(seed: u64, folder: &Path, interrupt: &Interrupt) -> Solved {
     let standardisation = Standardisation {
         feature_means: vec![0.0; 2],
         feature_scales: vec![1.0; 2],
+        feature_maps: Vec::new(),
         target_mean: 0.0,
         target_scale: 1.0,
         transform: None,

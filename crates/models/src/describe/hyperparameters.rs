@@ -82,12 +82,11 @@ fn learned(
 ) -> Vec<Hyperparameter> {
     let features = schema.feature_names();
     let looks = Looks::of(kernel, &features);
-    let scale_of = |feature: Option<&str>| {
-        let place = feature.and_then(|feature| features.iter().position(|f| f == feature));
-        place.map_or(1.0, |j| standard.feature_scales[j])
-    };
-    let unit_of = |feature: Option<&str>| {
-        feature.map_or_else(|| "standard deviations".to_string(), |feature| format!("of `{feature}`"))
+    let place_of = |feature: Option<&str>| features.iter().position(|own| Some(own.as_str()) == feature);
+    let scale_of = |feature: Option<&str>| place_of(feature).map_or(1.0, |j| standard.feature_scales[j]);
+    let unit_of = |feature: Option<&str>| match place_of(feature) {
+        Some(j) => format!("of {}", standard.image_of_feature(j, &features[j])),
+        None => "standard deviations".to_string(),
     };
     let mut out = Vec::new();
     for parameter in hyperparameters {

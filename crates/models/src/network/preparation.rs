@@ -68,13 +68,8 @@ impl Preparation {
             }
             Self::Columns { standardisation, .. } => {
                 for row in values.chunks_exact_mut(width.max(1)) {
-                    for ((v, m), s) in row
-                        .iter_mut()
-                        .zip(&standardisation.feature_means)
-                        .zip(&standardisation.feature_scales)
-                    {
-                        *v = (*v - m) / s;
-                    }
+                    let known = row.iter_mut().enumerate().take(standardisation.feature_means.len());
+                    known.for_each(|(j, v)| *v = standardisation.feature(j, *v));
                 }
                 note = Some("inputs were standardised as in training".into());
             }

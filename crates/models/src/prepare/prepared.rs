@@ -90,6 +90,15 @@ pub(crate) struct OriginalRows {
 impl OriginalRows {
     /// So many are kept beside those in standard units, at most: those of which further models may be tried.
     pub(crate) const MOST: usize = 2000;
+
+    /// The given ones.
+    pub(crate) fn select(&self, rows: &[usize]) -> Self {
+        Self {
+            numbers: rows.iter().map(|&i| self.numbers[i]).collect(),
+            x: Mat::from_fn(rows.len(), self.x.ncols(), |i, j| self.x[(rows[i], j)]),
+            y: rows.iter().map(|&i| self.y[i]).collect(),
+        }
+    }
 }
 
 impl Prepared {
@@ -130,6 +139,7 @@ impl Prepared {
             standardisation: Standardisation {
                 feature_means: vec![0.0; columns],
                 feature_scales: vec![1.0; columns],
+                feature_maps: Vec::new(),
                 target_mean: 0.0,
                 target_scale: 1.0,
                 transform: None,

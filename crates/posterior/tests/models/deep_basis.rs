@@ -124,6 +124,7 @@ fn other_units(table: &Table) -> Preparation {
     let standardisation = Standardisation {
         feature_means: (0..count).map(|j| 0.3 + 0.05 * j as f64).collect(),
         feature_scales: (0..count).map(|j| 0.2 + 0.1 * j as f64).collect(),
+        feature_maps: Vec::new(),
         target_mean: 10.0,
         target_scale: 4.0,
         transform: None,

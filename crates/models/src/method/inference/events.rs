@@ -84,6 +84,7 @@ pub(crate) fn observed(table: &Table, rows: &[usize], request: &FitRequest) -> R
     let standardisation = Standardisation {
         feature_means: sides.iter().map(crate::options::WindowSide::centre).collect(),
         feature_scales: window.iter().map(|[low, high]| (high - low) / 12f64.sqrt()).collect(),
+        feature_maps: Vec::new(),
         target_mean: 0.0,
         target_scale: 1.0,
         transform: None,
