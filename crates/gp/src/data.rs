@@ -68,6 +68,17 @@ impl Observations {
         Ok(Self { inputs, targets, noise_variances, weights: None, offsets: None, parting: None })
     }
 
+    /// The same with other inputs (n x D).
+    ///
+    /// # Errors
+    /// [`GpError::Shape`] or [`GpError::NotFinite`].
+    pub fn with_inputs(mut self, inputs: Mat<f64>) -> Result<Self, GpError> {
+        same_width("inputs", self.rows(), inputs.nrows())?;
+        check_finite("input", inputs.as_ref())?;
+        self.inputs = inputs;
+        Ok(self)
+    }
+
     /// The same with the number that the log-likelihood of each row is multiplied by (n): a weight of 2 is a row that occurs twice. The exact process, the stochastic bound and the Laplace approximation take
     /// weights; the other methods for Gaussian noise refuse them.
     ///

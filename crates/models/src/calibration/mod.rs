@@ -27,7 +27,7 @@ mod applied;
 mod classes;
 mod file;
 mod network;
-mod numbers;
+pub(crate) mod numbers;
 mod observed;
 mod predictive;
 mod rare;

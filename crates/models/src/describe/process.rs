@@ -128,6 +128,7 @@ fn notes_of_numbers(model: &Process<'_>, output: &GaussianOutput, fit: &FitSumma
     out.extend(record.continued.iter().filter_map(|own| own.warning()).map(Note::warning));
     out.extend(record.streamed.iter().map(|streamed| Note::information(streamed.sentence())));
     out.extend(fit.transform.warning().map(Note::warning));
+    out.extend(fit.transform.mass_on_bounds(&model.inputs.schema.target).map(Note::warning));
     if fit.largest_jitter > 0.0 {
         let note = Note::new(
             "jitter-of-search",

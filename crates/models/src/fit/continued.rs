@@ -294,7 +294,8 @@ impl Model {
 
         let data = posterior.data();
         let y: Vec<f64> = data.targets().col(0).iter().copied().collect();
-        let (check, residuals) = each_from_the_others(posterior, (&inputs, observed, &**fit))?.unzip();
+        let judged = each_from_the_others(posterior, (&inputs, observed, &**fit))?;
+        let (check, residuals) = judged.map(|own| (own.check, own.residuals)).unzip();
         let least = &mut fit.transform.least;
         *least = least.map(|known| new.least.min(known));
         fit.data.count(&new.notes);
@@ -305,7 +306,7 @@ impl Model {
         inputs.input_ranges = inputs.input_ranges.with(known, new.x.as_ref());
         if inputs.densest.is_some() {
             let standard = &inputs.standardisation;
-            let back = |j: usize, v: f64| standard.feature_means[j] + standard.feature_scales[j] * v;
+            let back = |j: usize, v: f64| standard.feature_back(j, v);
             inputs.densest = densest_place(data.inputs()).map(|[a, b]| [back(0, a), back(1, b)]);
         }
         record.rows = n + k;

@@ -107,30 +107,34 @@ impl Model {
         request: &FitRequest,
         observer: &mut Observer<'_, FitStage>,
     ) -> Result<Self, ModelError> {
-        Self::fit_as_asked(prepared, (request, noise::ROWS), observer)
+        Ok(Self::fit_as_asked(prepared, request, (noise::ROWS, None), observer)?.0)
     }
 
-    /// The same with so many rows at most that heteroscedastic noise learns from.
+    /// The same with so many rows at most that heteroscedastic noise learns from, and where else a search may begin. How surprised it is by each row of its folds comes beside it.
     pub(super) fn fit_as_asked(
         prepared: Prepared,
-        (request, noise_rows): (&FitRequest, usize),
+        request: &FitRequest,
+        (noise_rows, start): (usize, Option<Vec<f64>>),
         observer: &mut Observer<'_, FitStage>,
-    ) -> Result<Self, ModelError> {
+    ) -> Result<(Self, Vec<f64>), ModelError> {
         let started = Instant::now();
         check_noise(request)?;
         in_memory(&request.method)?;
         begin_anew(request)?;
         check_weights(&prepared.data, request, &prepared.schema.feature_names())?;
         let mut prepared = prepared;
-        let (mut heteroscedastic, mut start) = (None, None);
+        let (mut heteroscedastic, mut start) = (None, start);
         let later: FitRequest;
         let mut request = request;
         if request.learns_heteroscedastic_noise() {
             let names = prepared.schema.feature_names();
-            let learned = noise::learn(request, (&names, noise_rows), prepared.data, observer)?;
+            let rows: Vec<usize> = (0..prepared.data.rows()).collect();
+            let learned = noise::learn(request, (&names, noise_rows), (&prepared.data, &rows), observer)?;
             prepared.data = learned.data;
             heteroscedastic = Some((Arc::new(learned.process), learned.summary));
-            start = request.validation.of_candidate.then_some(learned.function);
+            if request.validation.of_candidate {
+                start = Some(learned.function);
+            }
             // One budget for all of it.
             let spent = started.elapsed().as_secs_f64();
             let time_budget = request.limits.time.map(|s| (s - spent).max(f64::MIN_POSITIVE));
@@ -149,7 +153,8 @@ impl Model {
         }
         let training = prepared.training.clone();
         let learned = settings.fit(prepared, &mut draft, observer)?;
-        draft.ended(learned, training, started)
+        let surprises = std::mem::take(&mut draft.surprises);
+        Ok((draft.ended(learned, training, started)?, surprises))
     }
 
     /// As [`Model::fit`], for rows that are prepared in memory or in a file, by methods that look at some rows at a time ([`Method::disk`]) where they are in a file.
@@ -211,6 +216,7 @@ fn begun<'a, D>(
         },
         cholesky: CholeskyInfo::default(),
         start: None,
+        surprises: Vec::new(),
         fit: FitSummary {
             log_evidence: None,
             criterion: evidence.map(EvidenceOptions::criterion).transpose()?.unwrap_or_default(),
@@ -274,8 +280,7 @@ fn densest(
         return Ok(None);
     }
     let Some(place) = densest_place(x()?.as_ref()) else { return Ok(None) };
-    let standard = &inputs.standardisation;
-    let back = |j: usize| standard.feature_means[j] + standard.feature_scales[j] * place[j];
+    let back = |j: usize| inputs.standardisation.feature_back(j, place[j]);
     Ok(Some([back(0), back(1)]))
 }
 

@@ -18,14 +18,21 @@ pub(crate) struct FoundRows {
     pub(crate) values: Vec<f64>,
 }
 
-/// Predicts every row of a fold by a process whose hyperparameters were learned from the other folds; rows of large tables are those of one split. `begin` is the process of some rows before anything is learned of it.
+/// The process of some rows before anything is learned of it.
+pub(crate) type Begun<'a> = dyn Fn(&Observations) -> Result<ExactGp, ModelError> + 'a;
+
+/// The rows under the noise that some of them teach, and where a search on these begins; none where noise is no function.
+pub(crate) type Taught<'a> = dyn Fn(&[usize], &mut Observer<'_, FitStage>) -> Result<Option<(Observations, Vec<f64>)>, ModelError>
+    + 'a;
+
+/// Predicts every row of a fold by a process whose hyperparameters were learned from the other folds; rows of large tables are those of one split. `begin` is the process of some rows before anything is learned of it; noise that depends on the inputs is `taught` by each fold's own rows.
 ///
 /// Where rows may be parted by chance, a row is predicted from all others, of its own fold too: the posterior that new rows meet is of as many rows. Those with groups or times, and tables with duplicate rows, are predicted from other folds alone.
 ///
 /// None where rows are too few, or the search on some of them failed, or one of several was interrupted. Cost: each fold is a search on the rest, and `n³/3` flops.
 pub(crate) fn left_out(
     data: &Observations,
-    begin: &dyn Fn(&Observations) -> Result<ExactGp, ModelError>,
+    (begin, taught): (&Begun<'_>, &Taught<'_>),
     options: &FitOptions,
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<Option<FoundRows>, ModelError> {
@@ -38,10 +45,19 @@ pub(crate) fn left_out(
         let left = |all: Duration| all.saturating_sub(started.elapsed()) / (splits.len() - fold) as u32;
         let mut options = options.clone();
         options.steps.time = all.map(left);
+        let Ok(taught) = taught(&split.train, observer) else { return Ok(None) };
+        let (data, start) = match &taught {
+            Some((data, start)) => (data, Some(start)),
+            None => (data, None),
+        };
         let train = data.select(&split.train)?;
+        let mut model = begin(&train)?;
+        if let Some(start) = start {
+            options.restarts = 1;
+            model.set_values(start);
+        }
         let stage = FitStage::Fold { number: fold + 1, of: splits.len() };
-        let Ok(found) = fit(begin(&train)?, train, &options, &mut |progress, _| observer(progress, &stage))
-        else {
+        let Ok(found) = fit(model, train, &options, &mut |progress, _| observer(progress, &stage)) else {
             return Ok(None);
         };
         values = found.posterior.model().values();

@@ -5,6 +5,7 @@ use crate::describe::funnel_in_words;
 use crate::hyperparameter::FunctionUnits;
 use crate::method::folds::{self, FoundRows, Newest};
 use crate::method::large::{fit_scalable, unused_by_exact};
+use crate::method::noise;
 use crate::method::training::{ScalableFit, set as set_hyperparameters};
 use crate::model::Source;
 use crate::options::{CalibrateName, EvidenceOptions, ExactOptions};
@@ -20,6 +21,7 @@ use posterior_gp::exact::{ExactGp, ExactPosterior, fit};
 use posterior_linalg::cholesky::CholeskyInfo;
 use posterior_metrics::{Funnel, Gaussians};
 use posterior_optim::{Observer, Parameters, Reason};
+use std::f64::consts::TAU;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -37,6 +39,17 @@ pub(crate) struct Draft<'a> {
     pub(crate) fit: FitSummary,
     /// Where the search for hyperparameters begins, if not where the kernel does.
     pub(crate) start: Option<Vec<f64>>,
+    /// As [`JudgedNumbers::surprises`], of rows of folds; empty where there are none.
+    pub(crate) surprises: Vec<f64>,
+}
+
+/// How good predictions of some rows are.
+pub(crate) struct JudgedNumbers {
+    pub(crate) check: FitCheck,
+    /// Residuals in predicted standard deviations.
+    pub(crate) residuals: Vec<f64>,
+    /// `-log p(y)` of each row in nats, of standardised targets.
+    pub(crate) surprises: Vec<f64>,
 }
 
 impl Draft<'_> {
@@ -134,13 +147,17 @@ pub(crate) fn fit_exact(
     let left = || all.map(|time| time.saturating_sub(started.elapsed()));
     let half = || left().map(|time| time / 2);
     let judges = request.start.hyperparameters().is_none() && !request.validation.of_candidate;
+    let start = draft.start.take();
+    let begun = start.clone();
     let rows_of = |time, observer: &mut Observer<'_, FitStage>| match judges {
-        true => by_folds((&names, &prepared.data), request, (&asked.evidence, time), observer),
+        true => {
+            by_folds((&names, &prepared.data), (request, begun.as_deref()), (&asked.evidence, time), observer)
+        }
         false => Ok(None),
     };
     let split_first = prepared.data.rows() > FOLDED;
     let found = if split_first { rows_of(half(), observer)? } else { None };
-    let (mut unseen, start) = found.map_or((None, draft.start.take()), |own| (own.rows, Some(own.values)));
+    let (mut unseen, start) = found.map_or((None, start), |own| (own.rows, Some(own.values)));
     if let Some(start) = start {
         options.restarts = 1;
         model.set_values(&start);
@@ -179,12 +196,15 @@ pub(crate) fn fit_exact(
         None if draft.rows > 1 && !interrupted => each_from_the_others(&fitted.posterior, learned)?,
         None => None,
     };
-    let (mut check, residuals) = judged.unzip();
-    if let (Some(newest), Some(check)) = (newest, &mut check) {
-        check.warnings.extend(newest.in_words(&fitted.posterior));
+    let mut residuals = Vec::new();
+    if let Some(mut own) = judged {
+        own.check.warnings.extend(newest.and_then(|newest| newest.in_words(&fitted.posterior)));
+        if own.check.on == CheckedOn::Folds {
+            draft.surprises = own.surprises;
+        }
+        (draft.fit.check, residuals) = (Some(own.check), own.residuals);
     }
-    draft.fit.check = check;
-    Ok((Arc::new(fitted.posterior), residuals.unwrap_or_default()))
+    Ok((Arc::new(fitted.posterior), residuals))
 }
 
 /// The process of some rows before anything is learned of it.
@@ -198,62 +218,86 @@ fn begin(names: &[String], data: &Observations, request: &FitRequest) -> Result<
     Ok(model)
 }
 
-/// The rows of an exact process, each under hyperparameters that were learned without its fold, within the time that is left; None where there are no folds.
+/// The rows of an exact process, each under hyperparameters that were learned without its fold, within the time that is left; None where there are no folds. Searches may begin where another ended.
 fn by_folds(
     (names, data): (&[String], &Observations),
-    request: &FitRequest,
+    (request, start): (&FitRequest, Option<&[f64]>),
     (evidence, left): (&EvidenceOptions, Option<Duration>),
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<Option<FoundRows>, ModelError> {
-    let begin = |data: &Observations| begin(names, data, request);
+    let begin = |data: &Observations| {
+        let mut model = begin(names, data, request)?;
+        if let Some(start) = start {
+            model.set_values(start);
+        }
+        Ok(model)
+    };
     let mut options = request.search(evidence, &begin(data)?, (names.len(), FunctionUnits::Target));
+    if start.is_some() {
+        options.restarts = 1;
+    }
     options.steps.time = left;
-    folds::left_out(data, &begin, &options, observer)
+    if !request.learns_heteroscedastic_noise() {
+        return folds::left_out(data, (&begin, &|_, _| Ok(None)), &options, observer);
+    }
+    let mut plain = Observations::new(data.inputs().to_owned(), data.targets().to_owned(), None)?;
+    if let Some(parting) = data.parting() {
+        plain = plain.with_parting(parting.clone())?;
+    }
+    let taught = |rows: &[usize], observer: &mut Observer<'_, FitStage>| {
+        let own = noise::learn(request, (names, noise::FOLD_ROWS), (&plain, rows), observer)?;
+        Ok(Some((own.data, own.function)))
+    };
+    folds::left_out(data, (&begin, &taught), &options, observer)
 }
 
-/// Judges a model again that was kept of several candidates, by folds, and recalibrates it by them.
-pub(crate) fn judge_kept(
+/// Judges a model again that is one of several candidates, by folds whose searches begin where its own ended, and recalibrates it by them. How surprised it is by each row comes back, nothing where there are no folds.
+pub(crate) fn judge_by_folds(
     model: &mut Model,
     (request, evidence): (&FitRequest, &EvidenceOptions),
     observer: &mut Observer<'_, FitStage>,
-) -> Result<(), ModelError> {
-    let Source::Table(source) = &mut model.source else { return Ok(()) };
+) -> Result<Vec<f64>, ModelError> {
+    let Source::Table(source) = &mut model.source else { return Ok(Vec::new()) };
     let (Output::Gaussian(output), FitRecord::Gaussian(fit)) = (&source.output, &mut source.record.fit)
     else {
-        return Ok(());
+        return Ok(Vec::new());
     };
-    let Some(posterior) = model.predictor.exact() else { return Ok(()) };
+    let Some(posterior) = model.predictor.exact() else { return Ok(Vec::new()) };
     let (schema, data) = (&source.inputs.schema, posterior.data());
     let left = request.limits.time.map(|seconds| Duration::from_secs_f64((seconds - fit.seconds).max(0.0)));
     let names = schema.feature_names();
-    let found = by_folds((&names, data), request, (evidence, left), observer)?;
-    let Some(rows) = found.and_then(|found| found.rows) else { return Ok(()) };
-    let (mut check, residuals) = judged(rows, CheckedOn::Folds, (&source.inputs, output, fit))?;
+    let values = posterior.model().values();
+    let found = by_folds((&names, data), (request, Some(&values)), (evidence, left), observer)?;
+    let Some(rows) = found.and_then(|found| found.rows) else { return Ok(Vec::new()) };
+    let learned = (&source.inputs, output, &**fit);
+    let JudgedNumbers { mut check, residuals, surprises } = judged(rows, CheckedOn::Folds, learned)?;
     if let Some(newest) = Newest::of(data, schema, posterior.model())? {
         check.warnings.extend(newest.in_words(posterior));
     }
     fit.check = Some(check);
     model.calibration = recalibrate(request, fit, residuals)?;
-    Ok(())
+    Ok(surprises)
 }
 
-/// How good a posterior is on its own rows, each predicted from all others that are no duplicates of it, and their standardised residuals; what can be done about errors that grow with the prediction is told by inputs, output and fit. Cost `n³/3` flops.
+/// How good a posterior is on its own rows, each predicted from all others that are no duplicates of it, with residuals; what can be done about errors that grow with the prediction is told by inputs, output and fit. Cost `n³/3` flops.
 pub(crate) fn each_from_the_others(
     posterior: &ExactPosterior,
     learned: (&TableInputs, &GaussianOutput, &FitSummary),
-) -> Result<Option<(FitCheck, Vec<f64>)>, ModelError> {
+) -> Result<Option<JudgedNumbers>, ModelError> {
     LeftOut::of(posterior)?.map(|rows| judged(rows, CheckedOn::LeaveOneOut, learned)).transpose()
 }
 
-/// How good predictions of some rows are, and their standardised residuals.
+/// How good predictions of some rows are.
 fn judged(
     rows: LeftOut,
     on: CheckedOn,
     (inputs, output, fit): (&TableInputs, &GaussianOutput, &FitSummary),
-) -> Result<(FitCheck, Vec<f64>), ModelError> {
+) -> Result<JudgedNumbers, ModelError> {
     let LeftOut { mean, variance, truths, groups, duplicates } = rows;
     let scores = CheckScores::of(&mean, &variance, &truths)?;
     let residuals = Gaussians::new(&mean, &variance, &truths)?.standardised_residuals();
+    let surprise = |(z, v): (&f64, &f64)| 0.5 * ((TAU * v).ln() + z * z);
+    let surprises = residuals.iter().zip(&variance).map(surprise).collect();
     let independent = groups.map_or(truths.len(), |groups| independent_rows(&groups, &residuals));
     let check = FitCheck::of(on, (truths.len(), independent), scores, None);
     let mut check = FitCheck { duplicates, ..check.with_outliers(&residuals) };
@@ -261,7 +305,7 @@ fn judged(
         let remedy = crate::describe::funnel_remedy(inputs, output, fit, funnel.rank_correlation > 0.0);
         check.warnings.push(funnel_in_words(funnel, truths.len(), &remedy));
     }
-    Ok((check, residuals))
+    Ok(JudgedNumbers { check, residuals, surprises })
 }
 
 /// Makes intervals hold what they say on the rows that a fit was judged on, where that is asked for or needed.

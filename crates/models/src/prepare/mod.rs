@@ -2,6 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `feature_maps` | maps of skewed features that may be tried |
 //! | `file_rows` | rows to learn from that stand in a file |
 //! | `prepared` | rows of a table as a process learns from them |
 //! | `row_weights` | what rows count |
@@ -9,12 +10,14 @@
 //! | `densest` | the densest place of rows of two columns |
 
 mod densest;
+mod feature_maps;
 mod file_rows;
 mod prepared;
 mod row_weights;
 mod target_transform;
 
 pub(crate) use densest::densest_place;
+pub(crate) use feature_maps::{FeatureMaps, maps_in_words, maps_of};
 pub use file_rows::FileRows;
 pub(crate) use file_rows::{CANDIDATES, TableRows, candidates, in_blocks, some_of};
 pub use prepared::{FitStage, Prepared};

@@ -72,6 +72,14 @@ pub struct TransformChoice {
     /// Where the quantity ends.
     #[serde(default, skip_serializing_if = "Support::is_everywhere")]
     pub support: Support,
+    /// The share of the compared rows that lie on the bounds of the quantity, where that is a mass which no continuous distribution has; 0 elsewhere.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub on_bounds: f64,
+}
+
+/// For serialisation, of a share.
+fn is_none(share: &f64) -> bool {
+    *share == 0.0
 }
 
 impl TransformChoice {
@@ -87,6 +95,19 @@ impl TransformChoice {
                 "means are of little use here: under the map of the target they are off by {} of its standard deviations on rows that are predicted from others, because the mean of what is open on a logarithm's or a power's scale has hardly a \
                  bound. Intervals are what the map was chosen for; as one number take the median (predict {MEDIAN}), or learn the target as it is ({TRANSFORM_NONE})",
                 number(chosen.error)
+            )
+        })
+    }
+
+    /// What a user must know of a mass on a bound.
+    pub(crate) fn mass_on_bounds(&self, target: &str) -> Option<String> {
+        let bounds: Vec<String> =
+            [self.support.floor, self.support.ceiling].into_iter().flatten().map(number).collect();
+        (self.on_bounds > 0.0).then(|| {
+            format!(
+                "`{target}` is exactly {} in {:.1} % of the rows, which no continuous distribution is: intervals hold what they say over all rows, and less over the others. To tell how likely a row is to lie there, and how large it is elsewhere, fit two models: one of a column that says whether it does (two classes), one of the other rows",
+                bounds.join(" or "),
+                100.0 * self.on_bounds
             )
         })
     }
@@ -165,6 +186,11 @@ pub(crate) fn choose(request: &FitRequest, rows: &ComparedRows<'_>) -> Result<Tr
         if choice.chosen.is_none() && holds {
             // The identity, as a map that may have bounds.
             choice.chosen = Some(TargetTransform::YeoJohnson { exponent: 1.0, unit: 1.0 });
+        }
+        let on_bounds =
+            rows.y.iter().filter(|y| support.floor == Some(**y) || support.ceiling == Some(**y)).count();
+        if holds {
+            choice.on_bounds = on_bounds as f64 / rows.y.len().max(1) as f64;
         }
         choice.support = match choice.chosen {
             Some(TargetTransform::Log) => {
@@ -257,7 +283,7 @@ fn deviation(y: &[f64]) -> f64 {
 }
 
 /// Third central moment in standard deviations; 0 of a constant.
-fn skewness(y: &[f64]) -> f64 {
+pub(super) fn skewness(y: &[f64]) -> f64 {
     let n = y.len() as f64;
     let mean = y.iter().map(|v| v / n).sum::<f64>();
     let moment = |p: i32| y.iter().map(|v| (v - mean).powi(p) / n).sum::<f64>();

@@ -1,5 +1,6 @@
 //! What default fits try beside one stationary function under equal noise, and what they keep of it.
 
+use crate::labelled;
 use crate::options::set;
 use posterior::data::{Column, Selection, Table, Values};
 use posterior::linalg::random::Streams;
@@ -271,4 +272,142 @@ fn a_stop_in_the_split_of_a_large_table_keeps_what_it_learned() {
     // Noise begins at a tenth of the target's variance, and is about a fiftieth of it.
     let noise = stopped.process().unwrap().record().hyperparameter("noise_variance").unwrap()[0];
     assert!(noise < 0.06, "{noise}");
+}
+
+/// `-log p(y)` of rows in nats, of normal distributions with these intervals.
+fn nll(found: &[[f64; 3]]) -> f64 {
+    let of = |[low, high, y]: &[f64; 3]| {
+        let (mean, deviation) = (0.5 * (low + high), (high - low) / (2.0 * 1.644_853_627));
+        0.5 * ((y - mean) / deviation).powi(2) + deviation.ln() + 0.5 * std::f64::consts::TAU.ln()
+    };
+    found.iter().map(of).sum::<f64>() / found.len() as f64
+}
+
+/// The NLL of the law itself, of normal noise with deviation 1.
+const ENTROPY: f64 = 1.418_938_533;
+
+/// A slope in one number and noise, beside a number and three columns of categories that say nothing.
+fn idle_categories(rows: usize, name: &str) -> Table {
+    let own = |column: &str| normals(rows, &format!("candidates/idle/{name}/{column}"));
+    let (a, noise) = (own("a"), own("noise"));
+    let y = a.iter().zip(&noise).map(|(a, e)| 0.7 * a + e).collect();
+    let category = |column: &str, count: f64| {
+        let names = own(column).into_iter().map(|z| Some(format!("{column}{}", (count * z.abs()) as usize)));
+        Column { name: column.into(), values: Values::Text(names.collect()) }
+    };
+    Table::new(
+        "idle",
+        vec![
+            Column::numeric("a", a),
+            Column::numeric("b", own("b")),
+            category("g", 8.0),
+            category("h", 12.0),
+            category("f", 16.0),
+            Column::numeric("y", y),
+        ],
+    )
+}
+
+#[test]
+fn few_rows_with_many_categories_are_not_followed_exactly() {
+    let mut request = request();
+    request.columns.unseen = posterior::data::Unseen::Other;
+    let mut excess = 0.0;
+    for name in ["1", "2", "3"] {
+        let table = idle_categories(460, name);
+        let own = fitted(&table, 60, &request);
+        let noise = own.process().unwrap().record().hyperparameter("noise_variance").map(|own| own[0]);
+        assert!(noise.is_some_and(|noise| noise > 0.1), "{noise:?}");
+        excess += (nll(&intervals(&own, &table, 60..460)) - ENTROPY) / 3.0;
+    }
+    // The deviation of all targets, √1.49, has an excess of 0.2 nats; hyperparameters that 60 rows tell cost a tenth or so.
+    assert!(excess < 0.2, "{excess}");
+}
+
+#[test]
+fn a_linear_function_of_many_columns_is_found_in_few_rows() {
+    let (rows, columns, train) = (510, 12, 110);
+    let x: Vec<Vec<f64>> = (0..columns).map(|j| normals(rows, &format!("candidates/linear/{j}"))).collect();
+    let (slopes, noise) = (normals(columns, "candidates/slopes"), normals(rows, "candidates/linear/noise"));
+    let y = (0..rows)
+        .map(|i| noise[i] + (0..columns).map(|j| 0.4 * slopes[j] * x[j][i]).sum::<f64>())
+        .collect::<Vec<f64>>();
+    let mut table: Vec<Column> =
+        x.into_iter().enumerate().map(|(j, own)| Column::numeric(format!("x{j}"), own)).collect();
+    table.push(Column::numeric("y", y));
+    let table = Table::new("linear", table);
+    let own = fitted(&table, train, &request());
+    assert!(choice(&own).contains("linear("), "{}", choice(&own));
+    // Least squares of 12 slopes and a constant by 110 rows lose 13 / (2 x 110) nats, and as much again for their noise; standard errors of 400 rows are 0.035.
+    let excess = nll(&intervals(&own, &table, train..rows)) - ENTROPY;
+    assert!(excess < 0.12 + 3.0 * 0.035, "{excess}");
+}
+
+#[test]
+fn skewed_features_are_taken_by_logarithms_and_files_keep_that() {
+    let (rows, train) = (550, 150);
+    let [x, z, noise] = ["x", "z", "noise"].map(|name| normals(rows, &format!("candidates/skewed/{name}")));
+    let y = (0..rows).map(|i| (3.0 * x[i]).sin() + 0.5 * z[i] + 0.1 * noise[i]).collect();
+    let areas: Vec<f64> = x.iter().map(|x| (2.0 * x).exp()).collect();
+    let table = Table::new(
+        "skewed",
+        vec![Column::numeric("area", areas), Column::numeric("z", z), Column::numeric("y", y)],
+    );
+    let own = fitted(&table, train, &request());
+    assert!(choice(&own).contains("log `area`, whose cross-validated NLL"), "{}", choice(&own));
+    let found = intervals(&own, &table, train..rows);
+    // Noise of 0.1 has intervals of 0.33; taken as they are, most areas are one place.
+    assert!(width(&found) < 2.0 * 0.33 && coverage(&found) > 0.82, "{} {}", width(&found), coverage(&found));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m");
+    own.save(&path).unwrap();
+    let again = Model::load(&path).unwrap();
+    assert_eq!(intervals(&again, &table, train..rows), found);
+    // Beyond the training rows the map goes on, through 0.
+    let beyond = Table::new(
+        "beyond",
+        vec![
+            Column::numeric("area", vec![0.0, -3.0, 1e9]),
+            Column::numeric("z", vec![0.0; 3]),
+            Column::numeric("y", vec![0.0; 3]),
+        ],
+    );
+    let beyond = intervals(&again, &beyond, 0..3);
+    assert!(beyond.iter().flatten().all(|v| v.is_finite()), "{beyond:?}");
+    assert!(width(&beyond) > 2.0 * width(&found), "{beyond:?}");
+}
+
+#[test]
+fn counts_take_skewed_features_by_logarithms_too() {
+    let (rows, train) = (700, 300);
+    let x = normals(rows, "candidates/counts/x");
+    let mut rng = Streams::new(29).stream("candidates/counts/y");
+    let people: Vec<f64> = x.iter().map(|x| (7.0 + 2.0 * x).exp()).collect();
+    let y = people
+        .iter()
+        .map(|p| rand_distr::Poisson::new(0.1 + 2e-3 * p.powf(0.8)).unwrap().sample(&mut rng))
+        .collect();
+    let table = Table::new("counts", vec![Column::numeric("people", people), Column::numeric("y", y)]);
+    let mut request = request();
+    request.output.likelihood = LikelihoodName::NegativeBinomial;
+    let rows_of: Vec<usize> = (0..train).collect();
+    let own = labelled::fit(&table, &rows_of, &request).unwrap();
+    let fit = own.process().unwrap().record().fit.likelihood().unwrap().clone();
+    assert!(fit.choice.contains("log `people`, because the NLL on left-out rows"), "{}", fit.choice);
+    let found = intervals(&own, &table, train..rows);
+    // Counts are at both ends of an interval or within, so that more is covered than asked for; three standard errors of 400 rows are 0.045.
+    assert!(coverage(&found) > 0.9 - 0.045, "{}", coverage(&found));
+}
+
+#[test]
+fn a_mass_of_zeros_is_said() {
+    let rows = 200;
+    let [x, size] = ["x", "size"].map(|name| normals(rows, &format!("candidates/zeros/{name}")));
+    let y: Vec<f64> = (0..rows).map(|i| if i % 5 == 0 { (3.0 + size[i]).exp() } else { 0.0 }).collect();
+    let table = Table::new("zeros", vec![Column::numeric("x", x), Column::numeric("y", y)]);
+    let own = fitted(&table, rows, &request());
+    let told = own.described();
+    assert!(told.contains("`y` is exactly 0 in 80.0 % of the rows"), "{told}");
+    // Four rows of five are no reason to check the fifth.
+    assert!(!told.contains("check them"), "{told}");
 }

@@ -6,23 +6,32 @@
 //! |---|---|---|
 //! | noise at its floor | a lower floor, and smoother kernels with it | the evidence |
 //! | an amplitude above [`LARGE`] deviations of the target | a linear function beside the kernel | the evidence, by [`MARGIN`] nats |
+//! | skewed features | their logarithms, or normal scores of their ranks | NLL of rows of folds |
+//! | the training mean predicts rows of folds better | a constant | NLL of rows of folds |
+//! | none: always | a linear function beside the kernel, and beside one with a lengthscale for all columns together | NLL of rows of folds |
 //! | outliers among residuals | Student-t noise | NLL of rows predicted from the others, beyond its standard error |
-//! | residuals whose size depends on an input or the prediction | heteroscedastic noise | the same, beyond two standard errors |
+//! | residuals whose size depends on an input or the prediction | heteroscedastic noise | the same, and NLL of rows of folds beyond its standard error |
 //!
 //! A named method (`--method exact`) is fitted as it is asked for.
 
 mod noise;
+mod observed;
 
 use crate::describe::FUNNEL;
-use crate::method::regression::judge_kept;
+use crate::method::noise::{FOLD_ROWS, ROWS};
+use crate::method::regression::judge_by_folds;
 use crate::model::Source;
 use crate::options::{EvidenceOptions, Limits, PriorSettings};
-use crate::prepare::OriginalRows;
+use crate::prepare::{FeatureMaps, OriginalRows, maps_in_words, maps_of, some_of};
+use crate::rows::mean_and_error;
 use crate::{FitCheck, FitRecord, FitRequest, FitStage, Model, ModelError, Prepared, choose};
+use posterior_data::{Feature, Reading};
 use posterior_gp::WEAK_AMPLITUDE;
 use posterior_kernels::{KernelExpression, is_stationary_variance};
+use posterior_linalg::random::Streams;
 use posterior_notes::fixes::EXACT;
-use posterior_optim::{Observer, Reason};
+use posterior_optim::{Observer, Parameters, Reason};
+use std::f64::consts::TAU;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -43,15 +52,21 @@ const LARGE: f64 = 0.5 * WEAK_AMPLITUDE;
 const MARGIN: f64 = 2.0;
 const DOUBT: f64 = 10.0;
 
+/// By how much less rows of folds have to surprise a model that is kept, nats.
+const FEW_NATS: f64 = 1.0;
+
+/// Rows on which candidates are compared by folds, at most.
+const RACED: usize = 400;
+
+/// The surprise of a row that counts, nats: five deviations beyond a normal distribution's middle.
+const MOST_SURPRISE: f64 = 14.0;
+
 /// Variances of slopes, in standard units, below which a column has no trend; and columns of which that is tested one by one.
 const FLAT: f64 = 1e-3;
 const TESTED: usize = 3;
 
 /// Rows up to which trends are tested so: a fit of more takes too long to be repeated that often.
 const TESTED_ROWS: usize = 700;
-
-/// Rows that heteroscedastic noise learns from where it was not asked for.
-const NOISE_ROWS: usize = 300;
 
 /// Fits as [`Model::fit_prepared`], and what else the rows ask for.
 ///
@@ -66,12 +81,36 @@ pub(super) fn fit(
         return Model::fit_prepared(prepared, request, observer);
     };
     let started = Instant::now();
-    let best = Model::fit_prepared(prepared.clone(), request, observer)?;
+    let (mut prepared, mut chosen, mut words, mut start) = (prepared, request.clone(), None, None);
+    if prepared.data.rows() > RACED && request.prior.kernel == FitRequest::default().prior.kernel {
+        let won = raced(&prepared, &originals, (request, started), observer)?;
+        if let Some(won) = won {
+            chosen.prior.kernel = won.kernel;
+            prepared = prepared.mapped(won.maps, originals.x.as_ref())?;
+            (words, start) = (Some(won.words), won.start);
+        }
+    }
+    chosen.limits.time = request.limits.time.map(|budget| budget - started.elapsed().as_secs_f64());
+    let (best, surprises) = Model::fit_as_asked(prepared.clone(), &chosen, (ROWS, start), observer)?;
     if best.was_interrupted() {
         return Ok(best);
     }
-    let (request, asked) = (request.clone(), request);
-    let mut own = Candidates { prepared, originals, asked, best, request, gain: 0.0, started, observer };
+    let has_raced = words.is_some();
+    let [mapped, why] = words.unwrap_or_default();
+    let mut own = Candidates {
+        prepared,
+        originals,
+        asked: request,
+        best,
+        request: chosen,
+        surprises,
+        has_raced,
+        gain: 0.0,
+        mapped,
+        why,
+        started,
+        observer,
+    };
     let ended = own.tried();
     let mut best = own.best;
     match ended {
@@ -91,6 +130,71 @@ pub(super) fn fit(
         None => {}
     }
     Ok(best)
+}
+
+/// What won on some of the rows: kernel and maps of features, why each, and where the search ended.
+struct Won {
+    kernel: KernelExpression,
+    maps: FeatureMaps,
+    words: [String; 2],
+    start: Option<Vec<f64>>,
+}
+
+/// What predicts rows of folds best, of [`RACED`] of the rows, within a quarter of a budget; none where a search there failed, or nothing is to be compared.
+fn raced(
+    prepared: &Prepared,
+    originals: &OriginalRows,
+    (request, started): (&FitRequest, Instant),
+    observer: &mut Observer<'_, FitStage>,
+) -> Result<Option<Won>, ModelError> {
+    let streams = Streams::new(request.seed).child("model/raced", 0);
+    let rows = some_of(prepared.data.rows(), RACED, streams);
+    let few = Arc::new(originals.select(&rows));
+    let mut asked = request.clone();
+    asked.limits.time = request.limits.time.map(|budget| 0.25 * budget);
+    asked.validation.of_candidate = true;
+    let some =
+        Prepared { data: prepared.data.select(&rows)?, originals: Some(few.clone()), ..prepared.clone() };
+    let first = Model::fit_as_asked(some.clone(), &asked, (ROWS, None), observer);
+    let Some((mut best, _)) = found(first)? else { return Ok(None) };
+    if best.was_interrupted() {
+        return Ok(None);
+    }
+    let surprises = by_folds(&mut best, &asked, observer)?;
+    let mut own = Candidates {
+        prepared: some,
+        originals: few,
+        asked: &asked,
+        best,
+        request: asked.clone(),
+        surprises,
+        has_raced: false,
+        gain: 0.0,
+        mapped: String::new(),
+        why: String::new(),
+        started,
+        observer,
+    };
+    if own.is_noiseless() || own.has_large_amplitude() {
+        return Ok(None);
+    }
+    match own.by_folds() {
+        // A stop is heard again by what comes next.
+        Ok(()) | Err(ModelError::Interrupted) => {}
+        Err(error) => return Err(error),
+    }
+    let known = &own.prepared.standardisation.feature_maps;
+    let alike =
+        |maps: &FeatureMaps| maps.first().map(|own| own.1.name()) == known.first().map(|own| own.1.name());
+    // Learned anew, from all rows.
+    let maps = maps_of(&prepared.schema, request, originals.x.as_ref()).into_iter().find(alike);
+    let on = |text: String| text.replace("NLL is", &format!("NLL on {RACED} rows is"));
+    Ok(Some(Won {
+        kernel: own.request.prior.kernel.clone(),
+        maps: maps.unwrap_or_default(),
+        words: [own.mapped, own.why].map(on),
+        start: own.best.predictor.exact().map(|own| own.model().values()),
+    }))
 }
 
 /// Whether nothing is said that decides what a candidate would.
@@ -121,8 +225,16 @@ struct Candidates<'a, 'o> {
     best: Model,
     /// What the best model was fitted by.
     request: FitRequest,
+    /// How surprised it is by each row of its folds; empty where there are none.
+    surprises: Vec<f64>,
+    /// Whether kernel and maps were chosen on some of the rows.
+    has_raced: bool,
     /// What its evidence gained, nats.
     gain: f64,
+    /// Which maps its features have, and why.
+    mapped: String,
+    /// Why its kernel is another than was asked for.
+    why: String,
     started: Instant,
     observer: &'a mut Observer<'o, FitStage>,
 }
@@ -131,12 +243,19 @@ impl Candidates<'_, '_> {
     fn tried(&mut self) -> Result<(), ModelError> {
         if self.asked.prior.kernel == FitRequest::default().prior.kernel {
             self.smoothness()?;
-            self.trend()?;
-            self.name_kernel();
-            // Errors of functions without noise are those of rounding, which folds of fewer rows tell worse.
-            if self.request.validation.of_candidate && !self.is_noiseless() {
-                self.judge_kept()?;
+            if self.why.is_empty() {
+                self.trend()?;
             }
+            // Errors of functions without noise are those of rounding, which folds of fewer rows tell worse.
+            if !self.is_noiseless() {
+                if self.request.validation.of_candidate {
+                    self.surprises = by_folds(&mut self.best, &self.request, self.observer)?;
+                }
+                if !self.has_raced {
+                    self.by_folds()?;
+                }
+            }
+            self.name_kernel();
         }
         if !self.is_noiseless() {
             // Rows that belong together are not predicted from each other.
@@ -150,9 +269,16 @@ impl Candidates<'_, '_> {
         Ok(())
     }
 
-    /// Judges the best model, which was a candidate, as others are.
-    fn judge_kept(&mut self) -> Result<(), ModelError> {
-        judge_kept(&mut self.best, (&self.request, &EvidenceOptions::default()), self.observer)
+    /// What is kept by how it predicts rows of folds.
+    fn by_folds(&mut self) -> Result<(), ModelError> {
+        self.maps()?;
+        self.simpler()?;
+        self.constant()
+    }
+
+    /// Whether a stationary function may stand for a trend.
+    fn has_large_amplitude(&self) -> bool {
+        self.hyperparameter(is_stationary_variance) > LARGE * LARGE
     }
 
     /// What the best model was asked for with some of it changed and one start; none where half of a budget is used up.
@@ -178,25 +304,53 @@ impl Candidates<'_, '_> {
 
     /// A further model; none where it cannot be had.
     fn fitted(&mut self, request: &FitRequest) -> Result<Option<Model>, ModelError> {
-        let prepared = self.prepared.clone();
-        found(
-            Model::fit_as_asked(prepared, (request, NOISE_ROWS), self.observer).and_then(|model| {
+        self.fitted_to(self.prepared.clone(), request, None)
+    }
+
+    /// The same of rows that are prepared in another way, from where another search ended.
+    fn fitted_to(
+        &mut self,
+        prepared: Prepared,
+        request: &FitRequest,
+        start: Option<Vec<f64>>,
+    ) -> Result<Option<Model>, ModelError> {
+        found(Model::fit_as_asked(prepared, request, (FOLD_ROWS, start), self.observer).and_then(
+            |(model, _)| {
                 if model.was_interrupted() { Err(ModelError::Interrupted) } else { Ok(model) }
-            }),
-        )
+            },
+        ))
     }
 
     /// Keeps what makes the rows likelier than the best model does, by a margin in nats.
     fn keep_likelier(&mut self, request: FitRequest, margin: f64) -> Result<bool, ModelError> {
-        let evidence = |model: &Model| model.process()?.record().fit.gaussian()?.log_evidence;
         let Some(model) = self.fitted(&request)? else { return Ok(false) };
-        let (Some(own), Some(other)) = (evidence(&self.best), evidence(&model)) else { return Ok(false) };
-        let better = other - own > margin;
-        if better {
-            self.gain += other - own;
-            (self.best, self.request) = (model, request);
+        let Some(gain) = self.likelier(&model).filter(|gain| *gain > margin) else { return Ok(false) };
+        self.gain += gain;
+        (self.best, self.request) = (model, request);
+        Ok(true)
+    }
+
+    /// By how much another model makes the rows likelier than the best one does, nats.
+    fn likelier(&self, model: &Model) -> Option<f64> {
+        let evidence = |model: &Model| model.process()?.record().fit.gaussian()?.log_evidence;
+        Some(evidence(model)? - evidence(&self.best)?)
+    }
+
+    /// Keeps what predicts rows of folds better than the best model does, where the evidence does not speak against it; by how much, with the standard error.
+    fn keep_better(
+        &mut self,
+        prepared: Prepared,
+        (request, start): (FitRequest, Option<Vec<f64>>),
+    ) -> Result<Option<[f64; 2]>, ModelError> {
+        let Some(mut model) = self.fitted_to(prepared.clone(), &request, start)? else { return Ok(None) };
+        // What is worse than the mean has no say.
+        if !self.is_poor() && self.likelier(&model).is_none_or(|gain| gain < -DOUBT) {
+            return Ok(None);
         }
-        Ok(better)
+        let surprises = by_folds(&mut model, &request, self.observer)?;
+        let Some([gain, error]) = sure_gain(&self.surprises, &surprises) else { return Ok(None) };
+        (self.best, self.prepared, self.request, self.surprises) = (model, prepared, request, surprises);
+        Ok(Some([gain, error]))
     }
 
     fn hyperparameter(&self, is_wanted: impl Fn(&str) -> bool) -> f64 {
@@ -237,7 +391,7 @@ impl Candidates<'_, '_> {
     /// A linear function beside the kernel, where that needs a large amplitude: a trend looks to it like a small part of a large function, which is as uncertain as it is large beyond the rows. A trend goes on
     /// there for ever, so that columns have one only where the rows leave no doubt of it.
     fn trend(&mut self) -> Result<(), ModelError> {
-        if self.hyperparameter(is_stationary_variance) <= LARGE * LARGE {
+        if !self.has_large_amplitude() {
             return Ok(());
         }
         let (kernel, names) = (self.kernel(), self.prepared.schema.feature_names());
@@ -265,6 +419,88 @@ impl Candidates<'_, '_> {
         Ok(())
     }
 
+    /// Maps of skewed features.
+    fn maps(&mut self) -> Result<(), ModelError> {
+        if self.surprises.is_empty() {
+            return Ok(());
+        }
+        let originals = self.originals.clone();
+        for maps in maps_of(&self.prepared.schema, &self.request, originals.x.as_ref()) {
+            let words = maps_in_words(&maps, &self.prepared.schema);
+            let mapped = self.prepared.mapped(maps, originals.x.as_ref())?;
+            let start = self.best.predictor.exact().map(|own| own.model().values());
+            if let Some(request) = self.changed(|_| {})
+                && let Some([gain, error]) = self.keep_better(mapped, (request, start))?
+            {
+                self.mapped = format!(
+                    "; {words}, whose cross-validated NLL is {gain:.3} +- {error:.3} below that of what came before ({EXACT} takes columns as they are)"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a column is a time, or counts the rows as they stand. New rows may be later than all others, and rows in between do not tell whether a trend goes on.
+    fn orders_rows(&self, column: usize) -> bool {
+        let feature = &self.prepared.schema.features[column];
+        let x = self.originals.x.col(column);
+        let (mut up, mut down) = (true, true);
+        for (a, b) in x.iter().zip(x.iter().skip(1)) {
+            (up, down) = (up && a < b, down && a > b);
+        }
+        matches!(feature, Feature::Number { reading: Reading::Time { .. }, .. }) || up || down
+    }
+
+    /// A linear function beside the kernel, and the same where all columns have one lengthscale together: with few rows a lengthscale for each follows chance.
+    fn simpler(&mut self) -> Result<(), ModelError> {
+        if self.surprises.is_empty() {
+            return Ok(());
+        }
+        let names = self.prepared.schema.feature_names();
+        let asked = &self.asked.prior.kernel;
+        let apart = asked.unscaled_columns(&names);
+        let numbers = (0..names.len()).filter(|column| !apart.contains(column) && !self.orders_rows(*column));
+        let columns: Vec<String> = numbers.map(|column| format!("`{}`", names[column])).collect();
+        if columns.is_empty() {
+            return Ok(());
+        }
+        let (own, linear) = (asked.of_table(&names).to_string(), format!("linear({})", columns.join(", ")));
+        let shared = own.replace("(ard)", "").replace("(ard, ", "(");
+        // Of one column both are the same.
+        for kernel in [shared, own].into_iter().skip(usize::from(names.len() == 1)) {
+            let Ok(kernel) = format!("{kernel} + {linear}").parse::<KernelExpression>() else { continue };
+            if let Some(request) = self.changed(|own| own.prior.kernel = kernel)
+                && let Some([gain, error]) = self.keep_better(self.prepared.clone(), (request, None))?
+            {
+                self.why = format!("whose cross-validated NLL is {gain:.3} +- {error:.3} below that");
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether rows of folds would surprise the mean and deviation of the training rows less.
+    fn is_poor(&self) -> bool {
+        let count = self.surprises.len();
+        let targets = self.prepared.data.targets();
+        let square = targets.col(0).iter().map(|y| y * y).sum::<f64>() / targets.nrows().max(1) as f64;
+        let own = self.surprises.iter().map(|own| own.min(MOST_SURPRISE)).sum::<f64>() / count.max(1) as f64;
+        count > 0 && own > 0.5 * (TAU.ln() + square)
+    }
+
+    /// Nothing but a level, where all else is worse than that. Of groups that are left out whole nothing else may be known, and of those that are there much is.
+    fn constant(&mut self) -> Result<(), ModelError> {
+        if !self.is_poor() || self.prepared.data.parting().is_some() {
+            return Ok(());
+        }
+        let Ok(kernel) = "constant".parse::<KernelExpression>() else { return Ok(()) };
+        if let Some(request) = self.changed(|own| own.prior.kernel = kernel)
+            && let Some([gain, error]) = self.keep_better(self.prepared.clone(), (request, None))?
+        {
+            self.why = format!("whose cross-validated NLL is {gain:.3} +- {error:.3} below that");
+        }
+        Ok(())
+    }
+
     /// Keeps a kernel with a linear function of some columns beside it, where that makes the rows likelier by a margin.
     fn keep_trend(&mut self, kernel: &str, columns: &[String], margin: f64) -> Result<bool, ModelError> {
         let names: Vec<String> = columns.iter().map(|name| format!("`{name}`")).collect();
@@ -285,8 +521,10 @@ impl Candidates<'_, '_> {
 
     /// Says which kernel was kept, and why.
     fn name_kernel(&mut self) {
+        let mapped = std::mem::take(&mut self.mapped);
+        self.say(&mapped);
         let PriorSettings { kernel, noise_floor, .. } = &self.request.prior;
-        if !self.request.validation.of_candidate {
+        if *kernel == self.asked.prior.kernel && *noise_floor == self.asked.prior.noise_floor {
             return;
         }
         let names = self.prepared.schema.feature_names();
@@ -294,11 +532,12 @@ impl Candidates<'_, '_> {
             true => String::new(),
             false => format!(" with a noise floor of {noise_floor:.0e}"),
         };
-        let text = format!(
-            "; the kernel {kernel}{floor}, whose log evidence is {:.1} above that of {} ({EXACT} keeps the latter)",
-            self.gain,
-            self.asked.prior.kernel.of_table(&names)
-        );
+        let why = match self.why.is_empty() {
+            true => format!("whose log evidence is {:.1} above that", self.gain),
+            false => std::mem::take(&mut self.why),
+        };
+        let asked = self.asked.prior.kernel.of_table(&names);
+        let text = format!("; the kernel {kernel}{floor}, {why} of {asked} ({EXACT} keeps the latter)");
         self.say(&text);
     }
 
@@ -330,6 +569,28 @@ impl Candidates<'_, '_> {
             fit.choice.push_str(text);
         }
     }
+}
+
+/// By how much less rows surprise one model than another, in nats a row, and the standard error of that. One row that is wrong does not decide.
+fn gain(own: &[f64], other: &[f64]) -> Option<[f64; 2]> {
+    let pairs = own.iter().zip(other);
+    let differences: Vec<f64> =
+        pairs.map(|(own, other)| own.min(MOST_SURPRISE) - other.min(MOST_SURPRISE)).collect();
+    (!differences.is_empty()).then(|| mean_and_error(&differences))
+}
+
+/// The same where it is worth a change.
+fn sure_gain(own: &[f64], other: &[f64]) -> Option<[f64; 2]> {
+    gain(own, other).filter(|[gain, _]| gain * own.len() as f64 > FEW_NATS)
+}
+
+/// Judges a candidate as others are.
+fn by_folds(
+    model: &mut Model,
+    request: &FitRequest,
+    observer: &mut Observer<'_, FitStage>,
+) -> Result<Vec<f64>, ModelError> {
+    judge_by_folds(model, (request, &EvidenceOptions::default()), observer)
 }
 
 /// What a fit returns; none where it failed.

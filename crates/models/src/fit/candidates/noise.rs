@@ -1,6 +1,6 @@
 //! Other noise than equal Gaussian noise, where residuals ask for it.
 
-use super::{Candidates, found, record};
+use super::{Candidates, by_folds, found, gain, record};
 use crate::fit::signs;
 use crate::method::inference::{Judged, with_outliers};
 use crate::method::noise;
@@ -16,8 +16,8 @@ use posterior_gp::Observations;
 use posterior_notes::fixes::{EXACT, LIKELIHOOD_GAUSSIAN};
 use std::f64::consts::PI;
 
-/// Standard errors by which heteroscedastic noise has to predict better: it has many more hyperparameters.
-const SURE: f64 = 2.0;
+/// The share of rows above which those far away are no outliers.
+const MANY: f64 = 0.05;
 
 /// Outliers that are named one by one.
 const NAMED: usize = 5;
@@ -90,15 +90,18 @@ impl Candidates<'_, '_> {
         let Some(request) = changed else { return Ok(()) };
         let Some(mut model) = self.fitted(&request)? else { return Ok(()) };
         let Some(other) = LeftOutRows::of(&model, &self.originals.y) else { return Ok(()) };
-        let better = worse_by(surprises, &other.surprises).filter(|(gain, error)| *gain > SURE * error);
-        if let Some((gain, error)) = better {
+        if worse_by(surprises, &other.surprises).is_none() {
+            return Ok(());
+        }
+        // The noise has seen the rows that it is judged by so far.
+        let found = by_folds(&mut model, &request, self.observer)?;
+        if let Some([gain, error]) = gain(&self.surprises, &found).filter(|[gain, error]| gain > error) {
             if let Some(FitRecord::Gaussian(fit)) = record(&mut model) {
                 fit.choice = format!(
-                    "{choice}; heteroscedastic noise, because its leave-one-out NLL is {gain:.3} +- {error:.3} below that of equal noise ({EXACT} keeps the latter)"
+                    "{choice}; heteroscedastic noise, because its cross-validated NLL is {gain:.3} +- {error:.3} below that of equal noise ({EXACT} keeps the latter)"
                 );
             }
-            (self.best, self.request) = (model, request);
-            self.judge_kept()?;
+            (self.best, self.request, self.surprises) = (model, request, found);
         }
         Ok(())
     }
@@ -170,6 +173,10 @@ impl Candidates<'_, '_> {
     /// Names the rows whose residuals are outliers; none where there are none.
     fn outliers(&self, residuals: &[f64]) -> Option<String> {
         let far = signs::outliers(residuals);
+        // What many rows are is no error, nor is what lies off a mass of equal targets.
+        if far.len() as f64 > MANY * residuals.len() as f64 || self.prepared.transform.on_bounds > 0.0 {
+            return None;
+        }
         let OriginalRows { numbers, y, .. } = &*self.originals;
         let name = |&i: &usize| format!("row {} ({})", numbers[i] + 1, number(y[i]));
         let named: Vec<String> = far.iter().take(NAMED).map(name).collect();

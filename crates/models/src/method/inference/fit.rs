@@ -32,21 +32,7 @@ impl Model {
         Ok(InferencePlan::of(observed, request)?.timed(observed, request))
     }
 
-    /// Learns from rows that are ready: pseudo-targets, bound or mode, hyperparameters, posterior. Methods that have no closed form for rows left out are judged on some that are held back.
-    ///
-    /// The observer is told each step of everything that happens and may end it.
-    ///
-    /// # Errors
-    /// [`ModelError`]: what does not go together, not enough memory; [`ModelError::Interrupted`] when the observer ended it.
-    pub fn fit_observed(
-        observed: Observed,
-        request: &FitRequest,
-        observer: &mut Observer<'_, FitStage>,
-    ) -> Result<Self, ModelError> {
-        Ok(Self::fit_judged(observed, request, observer)?.0)
-    }
-
-    /// As [`Model::fit_observed`], with the rows that the fit was judged on.
+    /// As [`Model::fit_observed`], as the request says alone, with the rows that the fit was judged on.
     pub(crate) fn fit_judged(
         observed: Observed,
         request: &FitRequest,

@@ -21,6 +21,9 @@ use std::time::Duration;
 /// Rows that the noise learns from, at most, where that is asked for.
 pub(crate) const ROWS: usize = 600;
 
+/// The same of a fold, and where noise is one of several that are tried.
+pub(crate) const FOLD_ROWS: usize = 300;
+
 /// Fewer rows say nothing of how noise differs.
 pub(crate) const LEAST_ROWS: usize = 40;
 
@@ -95,17 +98,17 @@ pub(crate) struct LearnedNoise {
     pub(crate) function: Vec<f64>,
 }
 
-/// Learns from some of the rows, so many at `most`, and adds to all of them what noise their places have.
+/// Learns from some of these rows, so many at `most`, and adds to all of the data what noise their places have.
 ///
 /// # Errors
 /// [`ModelError::Request`] for rows that are too few, or whose noise is known; [`ModelError::Interrupted`].
 pub(crate) fn learn(
     request: &FitRequest,
     (features, most): (&[String], usize),
-    data: Observations,
+    (data, rows): (&Observations, &[usize]),
     observer: &mut Observer<'_, FitStage>,
 ) -> Result<LearnedNoise, ModelError> {
-    let n = data.rows();
+    let n = rows.len();
     let beside = if request.start.hyperparameters().is_some() {
         Some("--hyperparameters, under which nothing is learned")
     } else if data.weights().is_some() {
@@ -124,7 +127,8 @@ pub(crate) fn learn(
         )));
     }
     let mut rng = Streams::new(request.seed).stream("model/noise-of-places");
-    let mut drawn = index::sample(&mut rng, n, n.min(most)).into_vec();
+    let mut drawn: Vec<usize> =
+        index::sample(&mut rng, n, n.min(most)).into_iter().map(|k| rows[k]).collect();
     drawn.sort_unstable();
     let mut turns = NoiseAlternation::new(request, features, data.select(&drawn)?)?;
     let (mut posterior, mut left_out) = turns.function(None, observer)?;
@@ -157,8 +161,11 @@ pub(crate) fn learn(
         nll_after: left_out.nll,
     };
     let (inputs, targets) = (data.inputs().to_owned(), data.targets().to_owned());
-    let data = Observations::new(inputs, targets, Some(variances))?;
-    Ok(LearnedNoise { process: own, summary, data, function: turns.function.values() })
+    let mut known = Observations::new(inputs, targets, Some(variances))?;
+    if let Some(parting) = data.parting() {
+        known = known.with_parting(parting.clone())?;
+    }
+    Ok(LearnedNoise { process: own, summary, data: known, function: turns.function.values() })
 }
 
 /// What takes turns.
@@ -315,18 +322,24 @@ mod tests {
         Observations::new(x, y, None).unwrap()
     }
 
+    fn learned(
+        data: &Observations,
+        observer: &mut Observer<'_, FitStage>,
+    ) -> Result<LearnedNoise, ModelError> {
+        let rows: Vec<usize> = (0..data.rows()).collect();
+        learn(&FitRequest::default(), (&["x1".to_string()], ROWS), (data, &rows), observer)
+    }
+
     fn of(x: MatRef<'_, f64>, own: &NoiseProcess, means: &[f64]) -> Vec<f64> {
         own.variances(x, means).unwrap().into_iter().map(f64::sqrt).collect()
     }
 
     #[test]
     fn noise_that_grows_is_found_and_even_noise_stays_even() {
-        let names = ["x1".to_string()];
-        let request = FitRequest::default();
         let grows = |x: f64| 0.05 + 0.2 * (x + 1.7);
         let mut observer = |_: &posterior_optim::Progress, _: &FitStage| Signal::Continue;
         let LearnedNoise { process: own, summary, data, .. } =
-            learn(&request, (&names, ROWS), grown(400, grows), &mut observer).unwrap();
+            learned(&grown(400, grows), &mut observer).unwrap();
         let at = Mat::from_fn(5, 1, |i, _| -1.5 + 0.75 * i as f64);
         let means: Vec<f64> = (0..5).map(|i| (2.0 * at[(i, 0)]).sin()).collect();
         for (i, found) in of(at.as_ref(), &own, &means).into_iter().enumerate() {
@@ -337,7 +350,7 @@ mod tests {
         assert!(summary.nll_after < summary.nll_before - 0.1, "{summary:?}");
         assert_eq!(data.noise_variances().unwrap().len(), 400);
         let LearnedNoise { process: own, summary, .. } =
-            learn(&request, (&names, ROWS), grown(400, |_| 0.3), &mut observer).unwrap();
+            learned(&grown(400, |_| 0.3), &mut observer).unwrap();
         for found in of(at.as_ref(), &own, &means) {
             assert!((found / 0.3).ln().abs() < 0.25, "{found}");
         }
@@ -346,13 +359,10 @@ mod tests {
 
     #[test]
     fn few_rows_are_refused_and_interruptions_are_heard() {
-        let names = ["x1".to_string()];
-        let request = FitRequest::default();
         let mut observer = |_: &posterior_optim::Progress, _: &FitStage| Signal::Stop;
-        let error =
-            learn(&request, (&names, ROWS), grown(39, |_| 0.1), &mut observer).unwrap_err().to_string();
+        let error = learned(&grown(39, |_| 0.1), &mut observer).unwrap_err().to_string();
         assert!(error.contains("40 rows or more"), "{error}");
-        let error = learn(&request, (&names, ROWS), grown(80, |_| 0.1), &mut observer).unwrap_err();
+        let error = learned(&grown(80, |_| 0.1), &mut observer).unwrap_err();
         assert!(matches!(error, ModelError::Interrupted));
     }
 }

@@ -12,7 +12,7 @@
 
 mod learn;
 
-pub(crate) use learn::{LEAST_ROWS, ROWS, learn, plan_in_words};
+pub(crate) use learn::{FOLD_ROWS, LEAST_ROWS, ROWS, learn, plan_in_words};
 
 use posterior_kernels::{KernelExpression, KernelTextError};
 
