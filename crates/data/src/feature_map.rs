@@ -40,7 +40,7 @@ impl FeatureMap {
         (least > 0.0 && least.is_finite()).then_some(Self::Log { least })
     }
 
-    /// Normal scores of the middle rank of each value, by the standard normal quantile function; none of fewer than [`LEAST_VALUES`] different values.
+    /// Normal scores of the middle rank of each value, by the standard normal quantile function; none of fewer than eleven different values.
     pub fn quantiles(values: &[f64], normal_quantile: impl Fn(f64) -> f64) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
