@@ -58,6 +58,9 @@ const FEW_NATS: f64 = 1.0;
 /// Rows on which candidates are compared by folds, at most.
 const RACED: usize = 400;
 
+/// By how much better than the mean rows of folds are predicted by a function without noise, at least: nats a row.
+const WELL: f64 = 0.5;
+
 /// The surprise of a row that counts, nats: five deviations beyond a normal distribution's middle.
 const MOST_SURPRISE: f64 = 14.0;
 
@@ -364,9 +367,11 @@ impl Candidates<'_, '_> {
         self.request.prior.kernel.of_table(&self.prepared.schema.feature_names()).to_string()
     }
 
-    /// Whether the noise is at its floor.
+    /// Whether the noise is at its floor, and rows of folds are predicted well: functions follow few noisy rows exactly as well, and predict no others.
     fn is_noiseless(&self) -> bool {
-        self.hyperparameter(|name| name == "noise_variance") <= 2.0 * self.request.prior.noise_floor
+        let predicts = self.surprises.is_empty() || self.lost_to_mean() < -WELL;
+        predicts
+            && self.hyperparameter(|name| name == "noise_variance") <= 2.0 * self.request.prior.noise_floor
     }
 
     /// A lower floor of the noise, where the rows look noiseless: how rough a function may be between them is then all that intervals come from.
@@ -480,11 +485,16 @@ impl Candidates<'_, '_> {
 
     /// Whether rows of folds would surprise the mean and deviation of the training rows less.
     fn is_poor(&self) -> bool {
+        !self.surprises.is_empty() && self.lost_to_mean() > 0.0
+    }
+
+    /// By how much more rows of folds surprise the best model than the mean and deviation of the training rows, in nats a row.
+    fn lost_to_mean(&self) -> f64 {
         let count = self.surprises.len();
         let targets = self.prepared.data.targets();
         let square = targets.col(0).iter().map(|y| y * y).sum::<f64>() / targets.nrows().max(1) as f64;
         let own = self.surprises.iter().map(|own| own.min(MOST_SURPRISE)).sum::<f64>() / count.max(1) as f64;
-        count > 0 && own > 0.5 * (TAU.ln() + square)
+        own - 0.5 * (TAU.ln() + square)
     }
 
     /// Nothing but a level, where all else is worse than that. Of groups that are left out whole nothing else may be known, and of those that are there much is.
