@@ -3,9 +3,9 @@
 use super::target_transform::skewness;
 use super::{Prepared, unscaled};
 use crate::calibration::numbers::standard_quantile;
-use crate::{FitRequest, ModelError, Observed};
+use crate::{FitRequest, ModelError};
 use faer::MatRef;
-use posterior_data::{Feature, FeatureMap, Reading, Schema, Standardisation};
+use posterior_data::{Feature, FeatureMap, Reading, Schema};
 
 /// Maps of features in these places.
 pub(crate) type FeatureMaps = Vec<(usize, FeatureMap)>;
@@ -49,21 +49,6 @@ impl Prepared {
     /// The same with maps of some features (x in their own units).
     pub(crate) fn mapped(&self, maps: FeatureMaps, x: MatRef<'_, f64>) -> Result<Self, ModelError> {
         let standardisation = self.standardisation.clone().mapping(maps, x);
-        let data = self.data.clone().with_inputs(standardisation.features(x))?;
-        Ok(Self { standardisation, data, ..self.clone() })
-    }
-}
-
-impl Observed {
-    /// Features in their own units, n x D.
-    pub(crate) fn original_features(&self) -> faer::Mat<f64> {
-        let z = self.data.inputs();
-        faer::Mat::from_fn(z.nrows(), z.ncols(), |i, j| self.standardisation.feature_back(j, z[(i, j)]))
-    }
-
-    /// The same with maps of some features (x in their own units).
-    pub(crate) fn mapped(&self, maps: FeatureMaps, x: MatRef<'_, f64>) -> Result<Self, ModelError> {
-        let standardisation: Standardisation = self.standardisation.clone().mapping(maps, x);
         let data = self.data.clone().with_inputs(standardisation.features(x))?;
         Ok(Self { standardisation, data, ..self.clone() })
     }

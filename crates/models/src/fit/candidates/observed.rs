@@ -2,9 +2,10 @@
 
 use super::found;
 use crate::options::Limits;
-use crate::prepare::{OriginalRows, maps_in_words, maps_of};
+use crate::prepare::{FeatureMaps, OriginalRows, maps_in_words, maps_of};
 use crate::rows::worse_by;
 use crate::{FitRecord, FitRequest, FitStage, Model, ModelError, Observed, Target};
+use faer::{Mat, MatRef};
 use posterior_notes::fixes::EXACT;
 use posterior_optim::{Observer, Reason};
 use std::time::Instant;
@@ -67,6 +68,21 @@ impl Model {
             fit.seconds = started.elapsed().as_secs_f64();
         }
         Ok(best)
+    }
+}
+
+impl Observed {
+    /// Features in their own units, n x D.
+    pub(crate) fn original_features(&self) -> Mat<f64> {
+        let z = self.data.inputs();
+        Mat::from_fn(z.nrows(), z.ncols(), |i, j| self.standardisation.feature_back(j, z[(i, j)]))
+    }
+
+    /// The same with maps of some features (x in their own units).
+    pub(crate) fn mapped(&self, maps: FeatureMaps, x: MatRef<'_, f64>) -> Result<Self, ModelError> {
+        let standardisation = self.standardisation.clone().mapping(maps, x);
+        let data = self.data.clone().with_inputs(standardisation.features(x))?;
+        Ok(Self { standardisation, data, ..self.clone() })
     }
 }
 
